@@ -1,0 +1,71 @@
+"""`Messages`: who listens to whom, sorted once so that every later pass is a sparse product.
+
+A message goes from `source` to `target`. Messages are sorted by (target, source), which is exactly the row order of a
+CSR matrix whose row is the listening node; the permutation to the transposed order is kept for gradients.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import torch
+from torch import Tensor
+
+
+@dataclass(frozen=True, eq=False)
+class Messages:
+    """The m directed messages of a graph with n nodes, in CSR order.
+
+    Args:
+        num_nodes: n.
+        source: (m,) int64, the speaking node of each message.
+        target: (m,) int64, the listening node, ascending.
+        edge: (m,) int64, which edge of the graph each message travels along (its posterior, its drawn sign).
+    """
+
+    num_nodes: int
+    source: Tensor
+    target: Tensor
+    edge: Tensor
+
+    @staticmethod
+    def build(source: Tensor, target: Tensor, num_nodes: int) -> Messages:
+        """Sort (target, source); `edge` maps each message back to its position in the input."""
+        order = torch.argsort(target * num_nodes + source, stable=True)
+        return Messages(num_nodes, source[order], target[order], order)
+
+    @property
+    def count(self) -> int:
+        return self.source.numel()
+
+    @cached_property
+    def row_pointer(self) -> Tensor:
+        """(n + 1,): messages row_pointer[i] .. row_pointer[i + 1] - 1 arrive at node i."""
+        return _row_pointer(self.target, self.num_nodes)
+
+    @cached_property
+    def degree(self) -> Tensor:
+        """(n,) int64: how many messages arrive at each node."""
+        return self.row_pointer.diff()
+
+    @cached_property
+    def transpose_order(self) -> Tensor:
+        """(m,): the permutation that sorts the messages by (source, target), the CSR order of the transpose."""
+        return torch.argsort(self.source * self.num_nodes + self.target, stable=True)
+
+    @cached_property
+    def transposed(self) -> Messages:
+        """The same messages travelling backwards, sorted in their own right; `edge` indexes *these* messages."""
+        order = self.transpose_order
+        return Messages(self.num_nodes, self.target[order], self.source[order], order)
+
+    @cached_property
+    def blocks(self) -> dict[tuple[int, bool], tuple[Tensor, Tensor]]:
+        """Block-diagonal copies of the structure by (samples, shared columns), filled on first use."""
+        return {}
+
+
+def _row_pointer(rows: Tensor, num_nodes: int) -> Tensor:
+    counts = torch.bincount(rows, minlength=num_nodes)
+    return torch.cat([counts.new_zeros(1), counts.cumsum(0)])
