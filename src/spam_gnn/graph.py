@@ -18,9 +18,11 @@ import torch
 from torch import Tensor
 
 from spam_gnn.errors import BadInput
+from spam_gnn.features import FeatureMatrix
 from spam_gnn.structure import Messages
 
 Direction = Literal["in", "out"]
+_EDGE_CACHES = ("pair", "reverse", "edge_log_degree", "_messages")
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,6 +133,26 @@ class Graph:
         return torch.where(keys[place] == wanted, place, torch.full_like(place, -1))
 
     @cached_property
+    def features(self) -> FeatureMatrix:
+        """The features in the form that is cheapest to multiply."""
+        return FeatureMatrix.of(self.x)
+
+    @cached_property
+    def feature_cosine(self) -> Tensor:
+        """(m,): cosine similarity of the raw features of the two ends, 0 where one has none."""
+        norms = self.features.row_norms().clamp(min=1e-12)
+        return self.features.row_dots(self.edge_index[1], self.edge_index[0]) / (
+            norms[self.edge_index[1]] * norms[self.edge_index[0]]
+        )
+
+    @cached_property
+    def edge_log_degree(self) -> Tensor:
+        """(m,): log of the product of the degrees of the two ends (in plus out, each edge counted once)."""
+        ends = self.edge_index.reshape(-1) if self.directed else self.edge_index[0]
+        degree = torch.bincount(ends, minlength=self.num_nodes).to(torch.float32).clamp(min=1.0).log()
+        return degree[self.edge_index[0]] + degree[self.edge_index[1]]
+
+    @cached_property
     def _messages(self) -> dict[Direction, Messages]:
         return {}
 
@@ -145,6 +167,13 @@ class Graph:
         """The same graph under another split; the cached structure is built anew only when it is asked for."""
         checked = [_checked_mask(m, self.y, "mask") for m in (train, val, test)]
         return replace(self, train_mask=checked[0], val_mask=checked[1], test_mask=checked[2])
+
+    def with_features(self, features: FeatureMatrix) -> Graph:
+        """The same graph whose `features` are another form of the same columns; what was computed of edges is kept."""
+        known = {k: v for k, v in self.__dict__.items() if k in _EDGE_CACHES}
+        twin = replace(self)
+        twin.__dict__.update(known, feature_cosine=self.feature_cosine, features=features)
+        return twin
 
     def relabel(self, order: Tensor) -> Graph:
         """The same graph with node `order[i]` renamed i; identities travel with their nodes, so draws stay the same."""

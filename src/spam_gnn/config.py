@@ -1,0 +1,117 @@
+"""`SpaMConfig`: every setting of the model on one screen, and the named presets."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from typing import Any, Literal, get_args
+
+from spam_gnn.errors import BadInput, one_of
+from spam_gnn.features import Scaling
+from spam_gnn.layer import Aggregate, GammaMode
+from spam_gnn.posterior.prior import PriorKind
+from spam_gnn.sampling import Estimator
+
+PosteriorKind = Literal["belief", "gcn", "similarity", "fixed", "none"]
+SignMode = Literal["sample", "expected", "hard"]
+Directions = Literal["in", "out", "both", "undirected"]
+ClassLoss = Literal["marginal", "expected"]
+Norm = Literal["layer", "none"]
+
+
+@dataclass(frozen=True)
+class SpaMConfig:
+    """The model. Field names are the keys of `--set key=value` and the parameters of `SpaMClassifier`.
+
+    The ablations of the paper are settings: no posterior (`posterior="none"`), hard sign (`signs="hard"`), no sparsity
+    (`coder="uniform"`), no sign (`use_sign=False`).
+    """
+
+    # network
+    hidden: int = 64
+    layers: int = 2
+    encoder: bool = True  # H0 = relu(X W); the paper starts from H0 = X
+    scaling: Scaling = "auto"  # of features: rows of counts sum to one, other columns are standardised
+    dropout: float = 0.5
+    norm: Norm = "layer"
+    residual: bool = True
+    # sparse signed layer
+    coder: str = "unrolled"  # exact, unrolled, amortised, uniform
+    coder_steps: int = 1
+    penalty: float = 0.05
+    aggregate: Aggregate = "normalised"
+    self_term: bool = True
+    separate_signs: bool = True
+    gamma: float = 0.5
+    gamma_mode: GammaMode = "learned"
+    directions: Directions = "undirected"  # of a directed graph: listen to in-, out-, or both kinds of neighbours
+    # posterior and sampling
+    posterior: PosteriorKind = "belief"
+    posterior_hidden: int = 64
+    posterior_dropout: float = 0.5
+    belief_rounds: int = 2
+    noise_quantile: float = 0.5
+    posterior_gradient: bool = True  # let the class loss reach the posterior
+    context: float = 0.5  # share of training labels shown to the posterior each epoch; 1.0 shows all
+    signs: SignMode = "sample"
+    use_sign: bool = True
+    per_pair: bool = True  # one draw for both directions of an undirected edge
+    estimator: Estimator = "straight-through"
+    temperature: float = 0.5  # of the gumbel estimator
+    samples: int = 4  # K while training
+    predict_samples: int = 16  # K at prediction
+    # prior and observation channel
+    prior: PriorKind = "labelled-pairs"
+    prior_probabilities: tuple[float, float, float] = (1 / 3, 1 / 3, 1 / 3)
+    noise_rate: float | None = 0.2
+    learn_noise: bool = True
+    edge_if_related: float = 0.9
+    edge_if_unrelated: float = 0.1
+    # objective
+    class_loss: ClassLoss = "marginal"
+    sparsity_weight: float = 0.01
+    structure_weight: float = 0.1
+    belief_weight: float = 1.0
+    evidence_weight: float = 0.3
+
+    def __post_init__(self) -> None:
+        for name, kind in _CHOICES.items():
+            one_of(getattr(self, name), get_args(kind), name)
+        for name in ("hidden", "layers", "coder_steps", "posterior_hidden", "samples", "predict_samples"):
+            if getattr(self, name) < 1:
+                raise BadInput(f"{name}: found {getattr(self, name)}; use 1 or more")
+        for name in ("dropout", "posterior_dropout"):
+            if not 0.0 <= getattr(self, name) < 1.0:
+                raise BadInput(f"{name}: found {getattr(self, name)}; use a number from 0 up to, not including, 1")
+        for name in ("context", "noise_quantile"):
+            if not 0.0 <= getattr(self, name) <= 1.0:
+                raise BadInput(f"{name}: found {getattr(self, name)}; use a number from 0 to 1")
+        for name in ("sparsity_weight", "structure_weight", "belief_weight", "evidence_weight", "gamma", "belief_rounds"):
+            if getattr(self, name) < 0:
+                raise BadInput(f"{name}: found {getattr(self, name)}; use 0 or more")
+
+    @staticmethod
+    def preset(name: str) -> SpaMConfig:
+        """`default`, the strongest found, or `paper`, the text taken literally."""
+        return PRESETS[one_of(name, tuple(PRESETS), "preset")]
+
+    def with_settings(self, settings: dict[str, Any]) -> SpaMConfig:
+        """A copy with some fields changed; an unknown key is refused with the nearest known one."""
+        for key in settings:
+            one_of(key, tuple(f.name for f in fields(self)), "setting")
+        return replace(self, **settings)
+
+
+_CHOICES = {
+    "scaling": Scaling, "norm": Norm, "aggregate": Aggregate, "gamma_mode": GammaMode, "directions": Directions,
+    "posterior": PosteriorKind, "signs": SignMode, "estimator": Estimator, "prior": PriorKind, "class_loss": ClassLoss,
+}  # fmt: skip
+
+PRESETS: dict[str, SpaMConfig] = {
+    "default": SpaMConfig(),
+    "paper": SpaMConfig(
+        encoder=False, self_term=False, residual=False, aggregate="plain", coder="amortised", penalty=0.05,
+        separate_signs=False, gamma=1.0, gamma_mode="fixed", directions="in", posterior="gcn", context=1.0,
+        estimator="gumbel", samples=5, predict_samples=10, prior="uniform", noise_rate=None, learn_noise=False,
+        belief_weight=0.0, evidence_weight=0.0,
+    ),
+}  # fmt: skip

@@ -1,0 +1,73 @@
+"""`NodeModel`: what training, prediction and reports ask of a model, SpaM and competitors alike."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+import torch
+from torch import Tensor, nn
+
+from spam_gnn.errors import BadInput
+from spam_gnn.features import Scaling
+from spam_gnn.graph import Graph
+from spam_gnn.prediction import Prediction
+
+
+class FeatureScaler(nn.Module):
+    """How features are scaled: decided once, from the training graph, and stored with the weights.
+
+    `auto` divides rows of counts (nonnegative, mostly zero) by their sum and standardises the columns of anything else.
+    """
+
+    def __init__(self, num_features: int, kind: Scaling = "auto") -> None:
+        super().__init__()
+        self.num_features, self.kind = num_features, kind
+        self.register_buffer("shift", torch.zeros(num_features))
+        self.register_buffer("scale", torch.ones(num_features))
+        self.register_buffer("mode", torch.tensor(0, dtype=torch.int64))  # 0 none, 1 rows, 2 columns
+
+    def learn(self, graph: Graph) -> None:
+        kind = self.kind
+        if kind == "auto":
+            kind = "row" if graph.features.looks_like_counts() else "standardise"
+        self.get_buffer("mode").fill_({"none": 0, "row": 1, "standardise": 2}[kind])
+        if kind == "standardise":
+            mean, spread = graph.features.column_moments()
+            self.get_buffer("shift").copy_(mean)
+            self.get_buffer("scale").copy_(torch.where(spread > 1e-8, 1.0 / spread.clamp(min=1e-8), 0.0))
+
+    def forward(self, graph: Graph) -> Graph:
+        if graph.num_features != self.num_features:
+            raise BadInput(f"x: found {graph.num_features} features; this model was made for {self.num_features}")
+        mode = int(self.get_buffer("mode"))
+        if mode == 0:
+            return graph
+        features = graph.features.row_scaled() if mode == 1 else graph.features.column_scaled(
+            self.get_buffer("shift"), self.get_buffer("scale")
+        )  # fmt: skip
+        return graph.with_features(features)
+
+
+class NodeModel(nn.Module, ABC):
+    """A node classifier that can be trained, resumed, evaluated and reported.
+
+    A model is a function of its weights, the graph and the seed; nothing is remembered between calls.
+    """
+
+    scaler: FeatureScaler
+
+    def learn_scaling(self, graph: Graph) -> None:
+        """Called once before the first epoch."""
+        self.scaler.learn(graph)
+
+    @abstractmethod
+    def prepare(self, graph: Graph) -> Graph:
+        """The graph as the network sees it; the other methods take the prepared graph."""
+
+    @abstractmethod
+    def training_loss(self, graph: Graph, seed: int, epoch: int) -> dict[str, Tensor]:
+        """Named parts of the loss of one epoch; the entry `loss` is minimised. Reads training labels only."""
+
+    @abstractmethod
+    def predict(self, graph: Graph, seed: int, samples: int | None = None) -> Prediction:
+        """Class probabilities of every node, without gradient. Reads training labels at most."""

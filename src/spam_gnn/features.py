@@ -1,0 +1,136 @@
+"""Node features as a matrix that is only ever multiplied: sparse stays sparse, dropout acts on stored values only."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+import scipy.sparse
+import torch
+from torch import Tensor
+
+from spam_gnn.randomness import dropout
+
+Scaling = Literal["auto", "row", "standardise", "none"]
+_PIECE = 65536  # rows handled at a time where a product would otherwise need an (edges x features) tensor
+SPARSE_BELOW = 0.1  # share of nonzero entries under which the sparse product wins on one thread
+
+
+@dataclass(frozen=True, eq=False)
+class FeatureMatrix:
+    """X as stored for products: either `dense` (n, d), or the CSR arrays of X and of its transpose.
+
+    Args:
+        shape: (n, d).
+        dense: the matrix itself, or None when the CSR arrays are used.
+        rows, columns, values: CSR arrays of X.
+        t_rows, t_columns, t_order: CSR structure of X^T and the order that carries X's values into it.
+    """
+
+    shape: tuple[int, int]
+    dense: Tensor | None
+    rows: Tensor | None = None
+    columns: Tensor | None = None
+    values: Tensor | None = None
+    t_rows: Tensor | None = None
+    t_columns: Tensor | None = None
+    t_order: Tensor | None = None
+
+    @staticmethod
+    def of(x: Tensor) -> FeatureMatrix:
+        """Choose the form by density; a dense tensor that is mostly zeros is stored sparse."""
+        shape = (x.shape[0], x.shape[1])
+        if x.layout == torch.strided:
+            if x.numel() == 0 or float((x != 0).to(torch.float32).mean()) >= SPARSE_BELOW:
+                return FeatureMatrix(shape, x)
+            x = x.to_sparse_csr()
+        rows, columns, values = x.crow_indices(), x.col_indices(), x.values()
+        row_of = torch.repeat_interleave(torch.arange(shape[0]), rows.diff())
+        order = torch.argsort(columns * shape[0] + row_of)
+        counts = torch.bincount(columns, minlength=shape[1])
+        t_rows = torch.cat([counts.new_zeros(1), counts.cumsum(0)])
+        return FeatureMatrix(shape, None, rows, columns, values, t_rows, row_of[order], order)
+
+    def project(self, weight: Tensor, rate: float = 0.0, generator: torch.Generator | None = None) -> Tensor:
+        """dropout(X) @ weight: weight (d, h) -> (n, h)."""
+        if self.dense is not None:
+            return dropout(self.dense, rate, generator) @ weight
+        assert self.values is not None
+        return _SparseProject.apply(self, dropout(self.values, rate, generator), weight)  # pyright: ignore[reportReturnType]
+
+    def row_scaled(self) -> FeatureMatrix:
+        """Rows divided by their absolute sums; empty rows stay empty."""
+        if self.dense is not None:
+            return FeatureMatrix(self.shape, self.dense / self.dense.abs().sum(1, keepdim=True).clamp(min=1e-12))
+        assert self.values is not None
+        row_of = self._row_of()
+        sums = self.values.new_zeros(self.shape[0]).index_add(0, row_of, self.values.abs()).clamp(min=1e-12)
+        return replace(self, values=self.values / sums[row_of])
+
+    def column_scaled(self, shift: Tensor, scale: Tensor) -> FeatureMatrix:
+        """(x - shift) * scale, column by column; the result is dense, since a shifted zero is no longer zero."""
+        return FeatureMatrix(self.shape, (self.to_dense() - shift) * scale)
+
+    def to_dense(self) -> Tensor:
+        if self.dense is not None:
+            return self.dense
+        return _csr(self.rows, self.columns, self.values, self.shape).to_dense()
+
+    def column_moments(self) -> tuple[Tensor, Tensor]:
+        """Mean and standard deviation of each column over the nodes, (d,) each."""
+        dense = self.to_dense()
+        return dense.mean(0), dense.std(0, correction=0)
+
+    def row_norms(self) -> Tensor:
+        """(n,): Euclidean norms of the rows."""
+        if self.dense is not None:
+            return self.dense.norm(dim=1)
+        assert self.values is not None
+        return self.values.new_zeros(self.shape[0]).index_add(0, self._row_of(), self.values.square()).sqrt()
+
+    def row_dots(self, left: Tensor, right: Tensor) -> Tensor:
+        """(p,): inner products x_left . x_right of row pairs, in pieces so that no (p x d) tensor exists."""
+        if self.dense is None:
+            rows, columns, values = (t.numpy() for t in (self.rows, self.columns, self.values) if t is not None)
+            matrix = scipy.sparse.csr_array((values, columns, rows), shape=self.shape)
+            pieces = [
+                np.asarray(matrix[a.numpy()].multiply(matrix[b.numpy()]).sum(axis=1)).reshape(-1)
+                for a, b in zip(left.split(_PIECE), right.split(_PIECE), strict=True)
+            ]
+            return torch.from_numpy(np.concatenate([np.zeros(0, np.float32), *pieces])).to(torch.float32)
+        pieces = [(self.dense[a] * self.dense[b]).sum(1) for a, b in
+                  zip(left.split(_PIECE), right.split(_PIECE), strict=True)]  # fmt: skip
+        return torch.cat([self.dense.new_zeros(0), *pieces])
+
+    def _row_of(self) -> Tensor:
+        assert self.rows is not None
+        return torch.repeat_interleave(torch.arange(self.shape[0]), self.rows.diff())
+
+    def looks_like_counts(self) -> bool:
+        """Nonnegative and mostly zero: bag-of-words, one-hot and the like, where rows are scaled rather than columns."""
+        if self.dense is None:
+            assert self.values is not None
+            return bool((self.values >= 0).all())
+        return bool((self.dense >= 0).all()) and float((self.dense != 0).to(torch.float32).mean()) < 0.25
+
+
+class _SparseProject(torch.autograd.Function):
+    """X @ W for a constant sparse X: the gradient of W is X^T @ g, by the stored transpose."""
+
+    @staticmethod
+    def forward(ctx: Any, matrix: FeatureMatrix, values: Tensor, weight: Tensor) -> Tensor:
+        ctx.matrix, ctx.values = matrix, values
+        return _csr(matrix.rows, matrix.columns, values.to(weight.dtype), matrix.shape) @ weight
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[None, None, Tensor]:
+        (gradient,) = gradients
+        m: FeatureMatrix = ctx.matrix
+        values = ctx.values.to(gradient.dtype)[m.t_order]
+        return None, None, _csr(m.t_rows, m.t_columns, values, (m.shape[1], m.shape[0])) @ gradient.contiguous()
+
+
+def _csr(rows: Tensor | None, columns: Tensor | None, values: Tensor | None, shape: tuple[int, int]) -> Tensor:
+    assert rows is not None and columns is not None and values is not None
+    return torch.sparse_csr_tensor(rows, columns, values, shape, check_invariants=False)

@@ -1,0 +1,185 @@
+"""`S2Conv`, the sparse signed layer: project, code, aggregate. The aggregation rule is `_aggregate`, below."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+from spam_gnn.coding import make_coder
+from spam_gnn.coding.base import Codes
+from spam_gnn.errors import BadInput, one_of
+from spam_gnn.graph import Direction
+from spam_gnn.kernels.products import gather_scalar, gather_sum
+from spam_gnn.randomness import stream
+from spam_gnn.sampling import SignedGraphs
+from spam_gnn.structure import Messages
+
+Aggregate = Literal["plain", "normalised"]
+GammaMode = Literal["fixed", "learned"]
+
+
+@dataclass(frozen=True)
+class S2Config:
+    """Settings of one sparse signed layer, with their defaults."""
+
+    coder: str = "unrolled"  # exact, unrolled, amortised, uniform
+    coder_steps: int = 3  # T of the unrolled coder
+    penalty: float = 0.1  # lambda of the LASSO, the soft threshold of the amortised coder
+    aggregate: Aggregate = "normalised"  # plain is the paper's sum
+    self_term: bool = True  # W_self h_i; without it a node with no neighbours is a constant
+    separate_signs: bool = False  # own output weights for negative messages
+    gamma: float = 1.0  # strength of negative messages
+    gamma_mode: GammaMode = "fixed"
+    directions: tuple[Direction, ...] = ("in",)
+
+
+@dataclass(frozen=True, eq=False)
+class LayerOutput:
+    """h' (K, n, d_out), and mean_i ||alpha_i||_1 of each sample (K,) for the sparsity term."""
+
+    hidden: Tensor
+    code_norm: Tensor
+
+
+class S2Conv(nn.Module):
+    r"""Sparse signed message passing (paper Eqs. local-lasso and signed-aggregation).
+
+    V = H W_v, t = H W_t, alpha_i = argmin ||t_i - V_i a||^2 + lambda ||a||_1 over the neighbours present in Z, then
+
+    h_i' = W_o (sum_{j in N+} alpha_ij v_j - gamma sum_{j in N-} |alpha_ij| v_j) + b + W_self h_i.
+
+    `aggregate="normalised"` replaces the bracket by (v_i + sum_j w_ij v_j) / (1 + sum_j |w_ij|), w the signed weights: a
+    mean instead of a sum, which keeps hubs and leaves on one scale. With two directions each has its own W_o.
+
+    Args:
+        in_channels: d_in.
+        out_channels: d_out.
+        value_channels: d_val, the size of values and targets; defaults to d_out.
+        config: see :class:`S2Config`.
+        generator: source of the initial weights.
+
+    Shapes:
+        x (n, d_in) or (K, n, d_in); edge_index (2, m); edge_sign (m,) or (K, m) in {-1, 0, +1}; output like x with d_out.
+
+    Example:
+        >>> conv = S2Conv(16, 32)
+        >>> h = conv(torch.randn(4, 16), torch.tensor([[0, 1, 2], [1, 2, 3]]), edge_sign=torch.tensor([1, -1, 0]))
+        >>> h.shape
+        torch.Size([4, 32])
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        value_channels: int | None = None,
+        config: S2Config | None = None,
+        generator: torch.Generator | None = None,
+    ) -> None:
+        super().__init__()
+        self.config = config or S2Config()
+        one_of(self.config.aggregate, ("plain", "normalised"), "aggregate")
+        one_of(self.config.gamma_mode, ("fixed", "learned"), "gamma_mode")
+        if self.config.gamma < 0.0:
+            raise BadInput(f"gamma: found {self.config.gamma}; the strength of negative messages must be 0 or more")
+        self.in_channels, self.out_channels = in_channels, out_channels
+        width = value_channels or out_channels
+        generator = generator or stream(0, "S2Conv")
+        self.to_value = nn.Parameter(torch.empty(in_channels, width))
+        self.to_target = nn.Parameter(torch.empty(in_channels, width))
+        ways = len(self.config.directions)
+        signs = 2 if self.config.separate_signs else 1
+        self.to_out = nn.Parameter(torch.empty(ways, signs, width, out_channels))
+        self.bias = nn.Parameter(torch.zeros(out_channels))
+        self.to_self = nn.Parameter(torch.empty(in_channels, out_channels)) if self.config.self_term else None
+        self.coders = nn.ModuleList([make_coder(self.config, width, generator) for _ in range(ways)])
+        self.raw_gamma = nn.Parameter(torch.tensor(float(self.config.gamma)).clamp(min=1e-4).expm1().log())
+        self.raw_gamma.requires_grad_(self.config.gamma_mode == "learned")
+        self._initialise(generator)
+
+    def _initialise(self, generator: torch.Generator) -> None:
+        for weight in (self.to_value, self.to_out, self.to_self):
+            if weight is not None:
+                bound = (6.0 / (weight.shape[-2] + weight.shape[-1])) ** 0.5
+                nn.init.uniform_(weight, -bound, bound, generator=generator)
+        with torch.no_grad():  # the target starts as the value, so that alike nodes code each other from the first step
+            self.to_target.copy_(self.to_value)
+
+    def reset_parameters(self, seed: int = 0) -> None:
+        """Draw fresh weights, as PyG layers do; the coder's own parameters start anew as well."""
+        generator = stream(seed, "S2Conv")
+        nn.init.zeros_(self.bias)
+        self._initialise(generator)
+        for i in range(len(self.coders)):
+            self.coders[i] = make_coder(self.config, self.to_value.shape[1], generator)
+
+    @property
+    def gamma(self) -> Tensor:
+        """Strength of negative messages, >= 0."""
+        if self.config.gamma_mode == "fixed":
+            return self.raw_gamma.new_tensor(self.config.gamma)
+        return torch.nn.functional.softplus(self.raw_gamma)
+
+    def forward(self, x: Tensor, edge_index: Tensor, edge_sign: Tensor | None = None) -> Tensor:
+        """PyG's calling convention; every edge is positive unless `edge_sign` says otherwise."""
+        hidden = x if x.ndim == 3 else x.unsqueeze(0)
+        m = edge_index.shape[1]
+        sign = torch.ones(1, m) if edge_sign is None else edge_sign.reshape(-1, m)
+        signs = SignedGraphs((sign > 0).to(x.dtype), (sign < 0).to(x.dtype), x.new_zeros(sign.shape[0]))
+        neighbours = tuple(
+            Messages.build(*(edge_index if way == "in" else edge_index.flip(0)), num_nodes=hidden.shape[1])
+            for way in self.config.directions
+        )
+        out = self.pass_messages(hidden, neighbours, signs).hidden
+        return out[0] if x.ndim == 2 and out.shape[0] == 1 else out
+
+    def pass_messages(self, hidden: Tensor, neighbours: tuple[Messages, ...], signs: SignedGraphs) -> LayerOutput:
+        """hidden (K or 1, n, d_in), one `Messages` per configured direction, K signed graphs -> (K, n, d_out)."""
+        values, target = hidden @ self.to_value, hidden @ self.to_target
+        return self.pass_projected(hidden @ self.to_self if self.to_self is not None else None,
+                                   values, target, neighbours, signs)  # fmt: skip
+
+    def pass_projected(
+        self,
+        self_part: Tensor | None,
+        values: Tensor,
+        target: Tensor,
+        neighbours: tuple[Messages, ...],
+        signs: SignedGraphs,
+    ) -> LayerOutput:
+        """The layer after its input projections; the model calls it directly when the input features are sparse."""
+        out = self.bias if self_part is None else self_part + self.bias
+        norm = values.new_zeros(signs.count)
+        for way, messages in enumerate(neighbours):
+            local = signs.along(messages.edge)
+            codes = self.coders[way](messages, target, values, local.presence)
+            out = out + self._aggregate(messages, codes, local, values, self.to_out[way])
+            norm = norm + _code_norm(codes, local) / max(messages.num_nodes, 1)
+        return LayerOutput(out, norm / len(neighbours))
+
+    def _aggregate(
+        self, messages: Messages, codes: Codes, signs: SignedGraphs, values: Tensor, to_out: Tensor
+    ) -> Tensor:
+        """The aggregation rule (paper Eq. signed-aggregation): (K, m) codes and signs, (K or 1, n, d_val) -> (K, n, d_out)."""
+        helping = signs.positive * codes.positive
+        opposing = self.gamma * signs.negative * codes.negative.abs()
+        if not self.config.separate_signs:
+            return self._combine(messages, helping - opposing, values, include_self=True) @ to_out[0]
+        support = self._combine(messages, helping, values, include_self=True) @ to_out[0]
+        return support - self._combine(messages, opposing, values, include_self=False) @ to_out[1]
+
+    def _combine(self, messages: Messages, weights: Tensor, values: Tensor, include_self: bool) -> Tensor:
+        """sum_j w_ij v_j, or its normalised form."""
+        total = gather_sum(messages, weights, values)
+        if self.config.aggregate == "plain":
+            return total
+        mass = 1.0 + gather_scalar(messages, weights.abs())
+        return (total + values if include_self else total) / mass.unsqueeze(-1)
+
+
+def _code_norm(codes: Codes, signs: SignedGraphs) -> Tensor:
+    """(K,): sum_i ||alpha_i||_1 over the present messages."""
+    return (signs.positive * codes.positive.abs() + signs.negative * codes.negative.abs()).sum(1)

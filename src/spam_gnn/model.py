@@ -1,0 +1,206 @@
+"""`SpaM`: encode the signs, sample K graphs, pass sparse signed messages on each, predict."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from spam_gnn.config import SpaMConfig
+from spam_gnn.contract import FeatureScaler, NodeModel
+from spam_gnn.errors import BadInput
+from spam_gnn.features import FeatureMatrix
+from spam_gnn.graph import Direction, Graph
+from spam_gnn.initial import glorot
+from spam_gnn.layer import LayerOutput, S2Config, S2Conv
+from spam_gnn.objective import objective
+from spam_gnn.outcome import Outcome
+from spam_gnn.posterior import (
+    BeliefConfig,
+    BeliefPosterior,
+    FixedPosterior,
+    GCNPosterior,
+    PriorConfig,
+    SignDistribution,
+    SignPosterior,
+    SignPrior,
+    SimilarityPosterior,
+    context_mask,
+)
+from spam_gnn.prediction import Prediction
+from spam_gnn.randomness import dropout, stream
+from spam_gnn.sampling import SignedGraphs, expected_signs, most_likely_signs, observed_signs, sample_signs
+from spam_gnn.structure import Messages
+
+_DIRECTIONS: dict[str, tuple[Direction, ...]] = {
+    "in": ("in",), "out": ("out",), "both": ("in", "out"), "undirected": ("in",),
+}  # fmt: skip
+
+
+class SpaM(NodeModel):
+    """Sparse Bayesian message passing (paper Algorithm 1, forward part).
+
+    Args:
+        num_features: d.
+        num_classes: C.
+        config: all settings; `SpaMConfig.preset("paper")` for the literal model.
+        seed: of the initial weights.
+
+    Example:
+        >>> from spam_gnn.data.synthetic import csbm
+        >>> graph = csbm(nodes=60, seed=0)
+        >>> model = SpaM(graph.num_features, graph.num_classes)
+        >>> model(model.prepare(graph), graph.train_mask, seed=0).prediction.probability.shape
+        torch.Size([60, 3])
+    """
+
+    def __init__(self, num_features: int, num_classes: int, config: SpaMConfig | None = None, seed: int = 0) -> None:
+        super().__init__()
+        self.config = config or SpaMConfig()
+        if num_classes < 2:
+            raise BadInput(f"labels: found {num_classes} class; classification needs at least 2")
+        c, generator = self.config, stream(seed, "weights")
+        self.num_features, self.num_classes = num_features, num_classes
+        self.posterior = _make_posterior(c, num_features, num_classes, stream(seed, "posterior"))
+        self.prior = SignPrior(
+            PriorConfig(c.prior, c.prior_probabilities, c.noise_rate, c.learn_noise, c.edge_if_related, c.edge_if_unrelated)
+        )
+        self.encode_weight = nn.Parameter(glorot(num_features, c.hidden, generator)) if c.encoder else None
+        self.encode_bias = nn.Parameter(torch.zeros(c.hidden)) if c.encoder else None
+        layer = S2Config(
+            c.coder, c.coder_steps, c.penalty, c.aggregate, c.self_term, c.separate_signs, c.gamma, c.gamma_mode,
+            _DIRECTIONS[c.directions],
+        )  # fmt: skip
+        sizes = [c.hidden if c.encoder else num_features] + [c.hidden] * c.layers
+        self.convs = nn.ModuleList(
+            [S2Conv(a, b, c.hidden, layer, generator) for a, b in zip(sizes[:-1], sizes[1:], strict=True)]
+        )
+        self.norms = nn.ModuleList([nn.LayerNorm(c.hidden) if c.norm == "layer" else nn.Identity() for _ in self.convs])
+        self.classify_weight = nn.Parameter(glorot(c.hidden, num_classes, generator))
+        self.classify_bias = nn.Parameter(torch.zeros(num_classes))
+        self.scaler = FeatureScaler(num_features, c.scaling)
+
+    def prepare(self, graph: Graph) -> Graph:
+        """Features scaled, direction of edges kept or dropped as configured."""
+        return self.scaler(graph.as_undirected() if self.config.directions == "undirected" else graph)
+
+    def training_loss(self, graph: Graph, seed: int, epoch: int) -> dict[str, Tensor]:
+        """One epoch of the paper's Algorithm 1 up to the optimiser step."""
+        context = context_mask(graph, self.config.context, seed, epoch)
+        outcome = self(
+            graph, context, seed=seed, samples=self.config.samples, purpose="train", epoch=epoch,
+            generator=stream(seed, "dropout", epoch),
+        )  # fmt: skip
+        return objective(self.config, self.posterior, self.prior, graph, outcome, context).parts()
+
+    @torch.no_grad()
+    def predict(self, graph: Graph, seed: int, samples: int | None = None) -> Prediction:
+        """Averaged over K graphs drawn with all training labels as context."""
+        return self(graph, graph.train_mask, seed=seed, samples=samples).prediction
+
+    def edge_distribution(self, graph: Graph) -> SignDistribution | None:
+        """q(Z) of a prepared graph with all training labels as context, without gradient."""
+        with torch.no_grad():
+            return None if self.posterior is None else self.posterior(graph, graph.train_mask)
+
+    def forward(
+        self,
+        graph: Graph,
+        context: Tensor,
+        *,
+        seed: int,
+        samples: int | None = None,
+        purpose: str = "predict",
+        epoch: int = 0,
+        generator: torch.Generator | None = None,
+        signs: SignedGraphs | None = None,
+    ) -> Outcome:
+        """Predict every node.
+
+        Args:
+            graph: as returned by :meth:`prepare`.
+            context: (n,) bool, whose labels the posterior may read.
+            seed, purpose, epoch: name the draws; the same names give the same graphs.
+            samples: K; the configuration's number for prediction unless given.
+            generator: of dropout masks while training; None at prediction.
+            signs: signed graphs to use instead of drawing (enumeration, explanation).
+        """
+        distribution = None if self.posterior is None else self.posterior(graph, context, generator)
+        if signs is None:
+            signs = self._draw(graph, distribution, samples or self.config.predict_samples, seed, purpose, epoch)
+        if not self.config.use_sign:
+            signs = SignedGraphs(signs.presence, torch.zeros_like(signs.negative), signs.log_weight)
+        hidden, norms = self._pass(graph, signs, generator)
+        log_prob = torch.log_softmax(hidden @ self.classify_weight + self.classify_bias, -1)  # (K, n, C)
+        log_prob = log_prob.expand(signs.count, -1, -1)
+        return Outcome(Prediction(log_prob, signs.log_weight), distribution, signs, norms)
+
+    def _draw(
+        self, graph: Graph, distribution: SignDistribution | None, samples: int, seed: int, purpose: str, epoch: int
+    ) -> SignedGraphs:
+        if distribution is None:
+            return observed_signs(graph)
+        if not self.config.posterior_gradient:
+            distribution = distribution.detached()
+        if self.config.signs == "hard":
+            return most_likely_signs(distribution)
+        if self.config.signs == "expected":
+            return expected_signs(distribution)
+        return sample_signs(
+            distribution, graph, samples, seed, purpose=purpose, epoch=epoch, per_pair=self.config.per_pair,
+            estimator=self.config.estimator, temperature=self.config.temperature,
+        )  # fmt: skip
+
+    def neighbours(self, graph: Graph) -> tuple[Messages, ...]:
+        """One set of messages per direction the layers listen to."""
+        return tuple(graph.messages(way) for way in _DIRECTIONS[self.config.directions])
+
+    def _pass(
+        self, graph: Graph, signs: SignedGraphs, generator: torch.Generator | None
+    ) -> tuple[Tensor, Tensor]:
+        """The stacked S2 layers: H (K or 1, n, hidden) and the code norms (L, K). Samples share all work before Z enters."""
+        hidden = self._encode(graph.features, generator)
+        norms = []
+        for conv, norm in zip(self.convs, self.norms, strict=True):
+            assert isinstance(conv, S2Conv)
+            if hidden is None:
+                out = self._first_from_features(conv, graph, signs, generator)
+            else:
+                out = conv.pass_messages(hidden, self.neighbours(graph), signs)
+            fresh = dropout(torch.relu(norm(out.hidden)), self.config.dropout, generator)
+            keep = self.config.residual and hidden is not None
+            hidden = fresh + hidden if keep and hidden is not None else fresh
+            norms.append(out.code_norm)
+        assert hidden is not None
+        return hidden, torch.stack(norms)
+
+    def _encode(self, features: FeatureMatrix, generator: torch.Generator | None) -> Tensor | None:
+        """(1, n, hidden), or None where the first layer reads the features itself (H0 = X)."""
+        if self.encode_weight is None or self.encode_bias is None:
+            return None
+        rate = self.config.dropout
+        hidden = torch.relu(features.project(self.encode_weight, rate, generator) + self.encode_bias)
+        return dropout(hidden, rate, generator).unsqueeze(0)
+
+    def _first_from_features(
+        self, conv: S2Conv, graph: Graph, signs: SignedGraphs, generator: torch.Generator | None
+    ) -> LayerOutput:
+        """The first layer on H0 = X, its three projections as (possibly sparse) products with the features."""
+        parts = [w for w in (conv.to_value, conv.to_target, conv.to_self) if w is not None]
+        together = graph.features.project(torch.cat(parts, 1), self.config.dropout, generator)
+        split = [p.unsqueeze(0) for p in together.split([w.shape[1] for w in parts], dim=1)]
+        return conv.pass_projected(split[2] if len(split) == 3 else None, split[0], split[1],
+                                   self.neighbours(graph), signs)  # fmt: skip
+
+
+def _make_posterior(c: SpaMConfig, features: int, classes: int, generator: torch.Generator) -> SignPosterior | None:
+    """The posterior a configuration names; None means that the graph is taken as given."""
+    if c.posterior == "belief":
+        belief = BeliefConfig(c.posterior_hidden, c.posterior_dropout, c.belief_rounds, noise_quantile=c.noise_quantile)
+        return BeliefPosterior(features, classes, belief, generator)
+    if c.posterior == "gcn":
+        return GCNPosterior(features, classes, c.posterior_hidden, c.posterior_dropout, generator)
+    if c.posterior == "similarity":
+        return SimilarityPosterior()
+    if c.posterior == "fixed":
+        return FixedPosterior(torch.tensor(c.prior_probabilities))
+    return None

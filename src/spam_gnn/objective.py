@@ -1,0 +1,90 @@
+"""The training objective (paper Eq. overall-loss), returned as named parts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F  # noqa: N812
+
+from spam_gnn.config import SpaMConfig
+from spam_gnn.graph import Graph
+from spam_gnn.outcome import Outcome
+from spam_gnn.posterior import BeliefPosterior, SignPosterior, SignPrior
+from spam_gnn.prediction import Prediction
+
+
+@dataclass(frozen=True, eq=False)
+class Loss:
+    """The parts, each unweighted, and their weighted sum.
+
+    Args:
+        total: what is minimised.
+        class_: negative log-likelihood of the target labels.
+        sparsity: (1 / nK) sum ||alpha_i||_1, averaged over layers.
+        structure: KL(q || prior) - E_q[log p(A | Z)] per edge.
+        belief: cross-entropy of the posterior's own class beliefs on labelled nodes (0 for posteriors without any).
+        evidence: minus the log likelihood per edge of the class compatibility (0 for posteriors without one).
+    """
+
+    total: Tensor
+    class_: Tensor
+    sparsity: Tensor
+    structure: Tensor
+    belief: Tensor
+    evidence: Tensor
+
+    def parts(self) -> dict[str, Tensor]:
+        """Name -> value, the order they are logged in."""
+        return {
+            "loss": self.total, "class": self.class_, "sparsity": self.sparsity, "structure": self.structure,
+            "belief": self.belief, "evidence": self.evidence,
+        }  # fmt: skip
+
+
+def marginal_class_loss(prediction: Prediction, y: Tensor, target: Tensor) -> Tensor:
+    """-log (1/K) sum_k p(y_i | X, Z^(k)), averaged over target nodes: the paper's text (L_cls)."""
+    return F.nll_loss(prediction.log_marginal[target], y[target])
+
+
+def expected_class_loss(prediction: Prediction, y: Tensor, target: Tensor) -> Tensor:
+    """(1/K) sum_k -log p(y_i | X, Z^(k)), averaged over target nodes: the paper's Algorithm 1."""
+    weight = prediction.log_weight.exp()
+    each = torch.stack([F.nll_loss(log_prob[target], y[target]) for log_prob in prediction.log_prob])
+    return (weight * each).sum()
+
+
+def objective(
+    c: SpaMConfig, posterior: SignPosterior | None, prior: SignPrior, graph: Graph, outcome: Outcome, context: Tensor
+) -> Loss:
+    """Loss of one forward pass. Targets are the training nodes whose label was not shown (all of them if all were)."""
+    target = graph.train_mask & ~context
+    if not bool(target.any()):
+        target = graph.train_mask
+    class_loss = marginal_class_loss if c.class_loss == "marginal" else expected_class_loss
+    class_ = class_loss(outcome.prediction, graph.y, target)
+    sparsity = outcome.code_norm.mean()
+    zero = class_.new_zeros(())
+    structure = belief = evidence = zero
+    if outcome.distribution is not None:
+        structure = prior.structure(outcome.distribution, graph, context)
+        belief = _belief_loss(outcome.distribution.node_logits, graph, target)
+        if isinstance(posterior, BeliefPosterior):
+            evidence = -posterior.edge_log_evidence(outcome.distribution, graph)
+    total = (
+        class_
+        + c.sparsity_weight * sparsity
+        + c.structure_weight * structure
+        + c.belief_weight * belief
+        + c.evidence_weight * evidence
+    )
+    return Loss(total, class_, sparsity, structure, belief, evidence)
+
+
+def _belief_loss(node_logits: tuple[Tensor, ...], graph: Graph, target: Tensor) -> Tensor:
+    """Feature beliefs learn from every training label (they never see a label as input), refined ones from targets only."""
+    loss = torch.zeros(())
+    for logits, nodes in zip(node_logits, (graph.train_mask, target), strict=False):
+        loss = loss + F.cross_entropy(logits[nodes], graph.y[nodes])
+    return loss

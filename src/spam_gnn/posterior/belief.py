@@ -1,0 +1,174 @@
+"""The belief posterior: who is probably what decides what an edge between them means.
+
+The paper's own analysis (CSBM appendix) gives the posterior of a sign as p(z | Y_i, Y_j) averaged over what is believed of
+Y_i and Y_j. This module computes that average, with
+
+    u_i(c)      class beliefs from the features alone (the label itself where it is context),
+    r(c, c')    how much more often classes c and c' are joined by an edge than by chance, learned,
+    eta         the noise rate: the share of edges that ignore classes altogether.
+
+An edge of classes (c, c') is then noise with weight eta, and has weight r(c, c') - eta of being there for a reason: a
+supporting one (z = +1) where c = c', an opposing one (z = -1) where c != c':
+
+    w_0(c, c') = eta,    w_+(c, c) = max(r(c, c) - eta, 0),    w_-(c, c') = max(r(c, c') - eta, 0),
+    q(z_ij = s)  proportional to  exp([s = +1] a . f_ij)  sum_{c, c'} b_i(c) w_s(c, c') b_j(c'),
+
+where f_ij is label-free evidence (feature similarity, degrees); it speaks for or against support only, because what tells
+an opposing edge from a noise edge is the pair of classes. With `rounds` > 0 the beliefs b are refined by belief
+propagation over the same model; the belief of i used to judge the edge (i, j) is the *cavity* one, which has not heard j
+through that edge, so an edge never testifies for itself.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F  # noqa: N812
+
+from spam_gnn.features import FeatureMatrix
+from spam_gnn.graph import Graph
+from spam_gnn.initial import glorot
+from spam_gnn.kernels.products import edge_dot
+from spam_gnn.posterior.base import SignDistribution, SignPosterior, edge_evidence, symmetrise
+from spam_gnn.randomness import dropout
+
+_FLOOR = 1e-6
+
+
+@dataclass(frozen=True)
+class BeliefConfig:
+    """Settings of the belief posterior, with their defaults."""
+
+    hidden: int = 64
+    dropout: float = 0.5
+    rounds: int = 2  # of belief propagation; 0 judges edges by features and labels alone
+    known: float = 0.98  # how far a context label is trusted
+    noise_quantile: float = 0.5  # eta is this quantile of r over class pairs, weighted by chance frequency
+
+
+class BeliefPosterior(SignPosterior):
+    """q(z_ij) from class beliefs and a learned class compatibility; see the module's equations.
+
+    Shapes: features (n, d), beliefs (n, C), compatibility (C, C), result (m, 3).
+    """
+
+    def __init__(self, num_features: int, num_classes: int, config: BeliefConfig, generator: torch.Generator) -> None:
+        super().__init__()
+        self.config = config
+        self.num_classes = num_classes
+        self.first = nn.Parameter(glorot(num_features, config.hidden, generator))
+        self.first_bias = nn.Parameter(torch.zeros(config.hidden))
+        self.second = nn.Parameter(glorot(config.hidden, num_classes, generator))
+        self.second_bias = nn.Parameter(torch.zeros(num_classes))
+        # log r before normalisation; the start says "like joins like, e times chance"
+        self.compatibility = nn.Parameter(torch.eye(num_classes) * 0.5)
+        self.evidence = nn.Parameter(torch.tensor([0.5, 0.0]))  # a: log-odds of support per unit of similarity, degree
+        self.sharpness = nn.Parameter(torch.zeros(()))  # log inverse temperature of the feature beliefs
+        self.trust = nn.Parameter(torch.zeros(()))  # logit of how far a neighbour's message is believed
+
+    def forward(self, graph: Graph, context: Tensor, generator: torch.Generator | None = None) -> SignDistribution:
+        logits = self._feature_logits(graph.features, generator)
+        log_u = torch.log_softmax(logits * self.sharpness.exp(), -1)
+        known = F.one_hot(graph.y.clamp(min=0), self.num_classes) * self.config.known
+        known = (known + (1.0 - self.config.known) / self.num_classes).log()
+        log_u = torch.where(context.unsqueeze(1), known.to(log_u.dtype), log_u)  # (n, C)
+        weights = self._sign_weights(log_u, graph)  # (3, C, C)
+        boost = self._edge_boost(graph)  # (m, 3)
+        if self.config.rounds == 0:
+            return SignDistribution(self._judge_by_nodes(graph, log_u.exp(), weights, boost), (logits,))
+        at_target, marginal = self._propagate(graph, log_u, weights, boost)
+        log_prob = self._judge_by_cavity(graph, at_target, weights, boost)
+        return SignDistribution(log_prob, (logits, marginal))
+
+    def _feature_logits(self, features: FeatureMatrix, generator: torch.Generator | None) -> Tensor:
+        """(n, C): a two-layer perceptron of the features."""
+        rate = self.config.dropout
+        hidden = torch.relu(features.project(self.first, rate, generator) + self.first_bias)
+        return dropout(hidden, rate, generator) @ self.second + self.second_bias
+
+    def log_ratio(self, log_u: Tensor, graph: Graph) -> tuple[Tensor, Tensor]:
+        """log r (C, C) normalised so that chance has mean 1, and the chance frequency of each class pair (C, C)."""
+        theta = self.compatibility + self.compatibility.t()
+        ends = torch.bincount(graph.edge_index.reshape(-1), minlength=graph.num_nodes).to(log_u.dtype)
+        share = (ends.unsqueeze(1) * log_u.detach().exp()).sum(0) + _FLOOR
+        share = share / share.sum()  # class of a random edge end
+        chance = share.unsqueeze(1) * share.unsqueeze(0)
+        return theta - torch.logsumexp((theta + chance.log()).reshape(-1), 0), chance
+
+    def _sign_weights(self, log_u: Tensor, graph: Graph) -> Tensor:
+        """(3, C, C): w_-, w_0, w_+ of the module's equations."""
+        log_r, chance = self.log_ratio(log_u, graph)
+        ratio = log_r.exp()
+        eta = _weighted_quantile(ratio.reshape(-1), chance.reshape(-1), self.config.noise_quantile).clamp(max=1.0)
+        reason = F.softplus(20.0 * (ratio - eta)) / 20.0  # max(r - eta, 0), smooth so that no class pair loses its gradient
+        same = torch.eye(self.num_classes, dtype=ratio.dtype, device=ratio.device)
+        return torch.stack([reason * (1.0 - same), eta.expand_as(ratio), reason * same])
+
+    def _edge_boost(self, graph: Graph) -> Tensor:
+        """(m, 3): the label-free evidence as a factor for z = +1 against the other two, mean one over signs."""
+        odds = edge_evidence(graph) @ self.evidence
+        return torch.softmax(F.pad(odds.unsqueeze(1), (2, 0)), -1) * 3.0
+
+    def _judge_by_nodes(self, graph: Graph, belief: Tensor, weights: Tensor, boost: Tensor) -> Tensor:
+        """Edge posterior from node beliefs, as sampled products: no (m x C) tensor."""
+        messages = graph.messages("in")
+        like = [edge_dot(messages, (belief @ w.t()).unsqueeze(0), belief.unsqueeze(0))[0] for w in weights]
+        log_q = (torch.stack(like, -1) * boost + _FLOOR).log()
+        return torch.log_softmax(symmetrise(log_q, graph), -1)
+
+    def _propagate(self, graph: Graph, log_u: Tensor, weights: Tensor, boost: Tensor) -> tuple[Tensor, Tensor]:
+        """Damped belief propagation; returns (2, m, C) cavity log beliefs at target and source, and (n, C) marginals."""
+        source, target, back = *graph.edge_index, graph.reverse
+        trust = torch.sigmoid(self.trust)
+        mixed = torch.zeros(graph.num_edges, self.num_classes, dtype=log_u.dtype)  # log messages source -> target
+        backward = torch.zeros_like(mixed)  # log messages target -> source along the same edge
+        total = torch.zeros_like(log_u)
+        for _ in range(self.config.rounds):
+            belief = log_u + total
+            speak = torch.softmax(belief.index_select(0, source) - backward, -1)
+            hear = torch.softmax(belief.index_select(0, target) - mixed, -1)
+            mixed = trust * _log_message(speak, weights, boost)
+            backward = (
+                trust * _log_message(hear, weights, boost) if graph.directed else mixed.index_select(0, back)
+            )
+            total = self._incoming(graph, mixed, backward)
+        belief = log_u + total
+        cavity = torch.stack([belief.index_select(0, target) - mixed, belief.index_select(0, source) - backward])
+        return torch.softmax(cavity, -1), belief
+
+    def _incoming(self, graph: Graph, mixed: Tensor, backward: Tensor) -> Tensor:
+        """(n, C): the sum of all log messages that reach a node; along a directed edge both ends speak."""
+        shape = (graph.num_nodes, mixed.shape[1])
+        total = mixed.new_zeros(shape).index_add(0, graph.edge_index[1], mixed)
+        if graph.directed:
+            total = total.index_add(0, graph.edge_index[0], backward)
+        return total
+
+    def _judge_by_cavity(self, graph: Graph, cavity: Tensor, weights: Tensor, boost: Tensor) -> Tensor:
+        like = [((cavity[0] @ w) * cavity[1]).sum(-1) for w in weights]
+        log_q = (torch.stack(like, -1) * boost + _FLOOR).log()
+        return torch.log_softmax(symmetrise(log_q, graph), -1)
+
+    def edge_log_evidence(self, distribution: SignDistribution, graph: Graph) -> Tensor:
+        """Mean log marginal likelihood of the edges given the feature beliefs: what r is fitted to (empirical Bayes)."""
+        log_u = torch.log_softmax(distribution.node_logits[0].detach(), -1)
+        log_r, _ = self.log_ratio(log_u, graph)
+        belief = log_u.exp().unsqueeze(0)
+        joint = edge_dot(graph.messages("in"), belief @ log_r.exp(), belief)[0]
+        return (joint + _FLOOR).log().mean() if joint.numel() else joint.sum()
+
+
+def _log_message(speaker: Tensor, weights: Tensor, boost: Tensor) -> Tensor:
+    """log m(c) = log sum_s boost_s sum_c' w_s(c, c') b(c'): (m, C) beliefs -> (m, C) log messages."""
+    message = sum(boost[:, s : s + 1] * (speaker @ weights[s]) for s in range(3))
+    assert isinstance(message, Tensor)
+    return (message + _FLOOR).log()
+
+
+def _weighted_quantile(values: Tensor, weight: Tensor, level: float) -> Tensor:
+    """The value at which the cumulative weight first reaches `level`; differentiable in that value."""
+    order = torch.argsort(values.detach())
+    reached = torch.searchsorted(weight[order].cumsum(0), torch.tensor(level * float(weight.sum())))
+    return values[order[int(reached.clamp(max=values.numel() - 1))]]

@@ -1,0 +1,151 @@
+"""From a sign distribution to K signed graphs, with a gradient that reaches every edge's logits.
+
+A signed graph is two indicator tensors, z+ and z-. Their values are exactly 0 or 1; their gradient is that of a
+straight-through estimator, so an edge that was drawn absent still learns what it would have changed.
+"""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from spam_gnn.errors import BadInput
+from spam_gnn.graph import Graph
+from spam_gnn.posterior.base import ABSENT, NEGATIVE, POSITIVE, SignDistribution
+from spam_gnn.randomness import edge_uniforms, seed_for
+
+Estimator = Literal["straight-through", "gumbel"]
+MAX_ENUMERATED = 100_000
+
+
+@dataclass(frozen=True, eq=False)
+class SignedGraphs:
+    """K signed graphs over the m stored edges of one graph.
+
+    Args:
+        positive: z+, (K, m), 1 where z = +1.
+        negative: z-, (K, m), 1 where z = -1. An edge with neither is absent.
+        log_weight: (K,), log weights summing to one; uniform for draws, log q(Z) for enumeration.
+    """
+
+    positive: Tensor
+    negative: Tensor
+    log_weight: Tensor
+
+    @property
+    def count(self) -> int:
+        return self.positive.shape[0]
+
+    @property
+    def presence(self) -> Tensor:
+        """(K, m): 1 where the edge is there with either sign."""
+        return self.positive + self.negative
+
+    def along(self, edge: Tensor) -> SignedGraphs:
+        """Rearranged from edge order to the order of some messages: `edge` (m',) says which edge each message uses."""
+        return SignedGraphs(self.positive.index_select(1, edge), self.negative.index_select(1, edge), self.log_weight)
+
+
+def _uniform_weight(samples: int, like: Tensor) -> Tensor:
+    return torch.full((samples,), 1.0 / samples, dtype=like.dtype, device=like.device).log()
+
+
+class _Draws:
+    """The independent draws behind the m stored edges: one per pair, or one per stored edge."""
+
+    def __init__(self, distribution: SignDistribution, graph: Graph, per_pair: bool) -> None:
+        source, target = graph.identity[graph.edge_index[0]], graph.identity[graph.edge_index[1]]
+        if per_pair and not graph.directed:
+            forward = torch.nonzero(source < target).reshape(-1)
+            number = torch.empty(graph.num_edges, dtype=torch.int64)
+            number[forward] = torch.arange(forward.numel())
+            number[graph.reverse[forward]] = number[forward]
+            self.of_edge = number  # (m,): which draw each stored edge reads
+            self.log_prob = distribution.log_prob.index_select(0, forward)  # (p, 3)
+            self.first, self.second = source[forward], target[forward]
+        else:
+            self.of_edge = torch.arange(graph.num_edges)
+            self.log_prob = distribution.log_prob
+            self.first, self.second = source, target
+
+    def to_edges(self, one_hot: Tensor, log_weight: Tensor) -> SignedGraphs:
+        """(K, p, 3) indicators per draw -> signed graphs over the stored edges."""
+        return SignedGraphs(
+            one_hot[..., POSITIVE].index_select(1, self.of_edge),
+            one_hot[..., NEGATIVE].index_select(1, self.of_edge),
+            log_weight,
+        )
+
+
+def sample_signs(
+    distribution: SignDistribution,
+    graph: Graph,
+    samples: int,
+    seed: int,
+    *,
+    purpose: str = "predict",
+    epoch: int = 0,
+    per_pair: bool = True,
+    estimator: Estimator = "straight-through",
+    temperature: float = 0.5,
+) -> SignedGraphs:
+    """Draw Z^(1..K) ~ q; sample k depends on (seed, purpose, epoch, k) and the edge's two ends, on nothing else.
+
+    `straight-through`: categorical draws; the indicator of sign s carries the gradient of pi_s. Exact in expectation for a
+    loss that is linear in each edge's indicators.
+    `gumbel`: the paper's choice; the draw is the argmax of log pi + Gumbel noise, the gradient that of the tempered softmax.
+    Both give exactly the categorical distribution pi in the forward direction.
+    """
+    draws = _Draws(distribution, graph, per_pair)
+    probability = draws.log_prob.exp()
+    if estimator == "gumbel":
+        seeds = [seed_for(seed, purpose, epoch, k, s) for k in range(samples) for s in range(3)]
+        uniforms = edge_uniforms(draws.first, draws.second, seeds).reshape(samples, 3, -1).transpose(1, 2)
+        noise = -(-uniforms.log()).log().to(draws.log_prob.dtype)  # (K, p, 3)
+        soft = torch.softmax((draws.log_prob + noise) / temperature, dim=-1)
+        choice = soft.argmax(-1)
+    else:
+        seeds = [seed_for(seed, purpose, epoch, k) for k in range(samples)]
+        uniforms = edge_uniforms(draws.first, draws.second, seeds)  # (K, p)
+        edges = probability.detach().to(torch.float64).cumsum(-1)
+        choice = (uniforms > edges[:, NEGATIVE]).to(torch.int64) + (uniforms > edges[:, ABSENT]).to(torch.int64)
+        soft = probability.unsqueeze(0)
+    hard = torch.nn.functional.one_hot(choice, 3).to(probability.dtype)
+    one_hot = hard + (soft - soft.detach())
+    return draws.to_edges(one_hot, _uniform_weight(samples, probability))
+
+
+def most_likely_signs(distribution: SignDistribution) -> SignedGraphs:
+    """The single graph of the most probable sign of each edge (the HardSign ablation), straight-through gradient."""
+    probability = distribution.probability
+    hard = torch.nn.functional.one_hot(probability.argmax(-1), 3).to(probability.dtype)
+    value = (hard + (probability - probability.detach())).unsqueeze(0)
+    return SignedGraphs(value[..., POSITIVE], value[..., NEGATIVE], _uniform_weight(1, probability))
+
+
+def expected_signs(distribution: SignDistribution) -> SignedGraphs:
+    """One graph with fractional indicators pi+ and pi-: expected messages instead of sampled ones."""
+    value = distribution.probability.unsqueeze(0)
+    return SignedGraphs(value[..., POSITIVE], value[..., NEGATIVE], _uniform_weight(1, value))
+
+
+def observed_signs(graph: Graph) -> SignedGraphs:
+    """The graph as given: every edge present and positive (the NoPosterior ablation)."""
+    ones = torch.ones(1, graph.num_edges)
+    return SignedGraphs(ones, torch.zeros_like(ones), _uniform_weight(1, ones))
+
+
+def enumerate_signs(distribution: SignDistribution, graph: Graph, *, per_pair: bool = True) -> SignedGraphs:
+    """All 3^p signed graphs with their probabilities under q, for tiny graphs: the exact average to test against."""
+    draws = _Draws(distribution, graph, per_pair)
+    p = draws.log_prob.shape[0]
+    if 3**p > MAX_ENUMERATED:
+        raise BadInput(f"enumerate_signs: {p} independent edges make 3^{p} graphs; use at most 10 edges, or sample")
+    choice = torch.tensor(list(itertools.product(range(3), repeat=p)), dtype=torch.int64).reshape(-1, p)  # (3^p, p)
+    log_weight = draws.log_prob.t().gather(0, choice.t()).sum(0)
+    one_hot = torch.nn.functional.one_hot(choice, 3).to(draws.log_prob.dtype)
+    return draws.to_edges(one_hot, log_weight)

@@ -1,0 +1,160 @@
+"""Training: Adam, decay on plateau, clipping, early stopping on validation, and a state that can be written and resumed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from spam_gnn.contract import NodeModel
+from spam_gnn.errors import BadInput, Diverged
+from spam_gnn.graph import Graph
+
+
+@dataclass(frozen=True)
+class TrainConfig:
+    """How a model is trained; the same for SpaM and its competitors."""
+
+    epochs: int = 300
+    patience: int = 100  # epochs without a better validation score before stopping
+    learning_rate: float = 0.01
+    weight_decay: float = 5e-4  # on weight matrices only
+    clip: float = 5.0  # largest gradient norm; 0 turns clipping off
+    decay: float = 0.5  # factor on the learning rate when validation stands still
+    decay_patience: int = 50
+    select: bool = True  # keep the weights of the best validation epoch; False trains for `epochs` and keeps the last
+
+    def __post_init__(self) -> None:
+        if self.epochs < 1:
+            raise BadInput(f"epochs: found {self.epochs}; use 1 or more")
+        if self.learning_rate <= 0:
+            raise BadInput(f"learning_rate: found {self.learning_rate}; use a number above 0")
+
+
+@dataclass
+class TrainState:
+    """Everything that the next epoch depends on; written to disk and read back it continues bit for bit."""
+
+    epoch: int = 0  # the next epoch to run
+    best_epoch: int = -1
+    best_score: tuple[float, float] = (-1.0, float("-inf"))  # validation accuracy, then minus validation loss
+    best_weights: dict[str, Tensor] = field(default_factory=dict)
+    learning_rate: float = 0.0
+    last_decay: int = 0
+    seconds: float = 0.0
+    history: list[dict[str, float]] = field(default_factory=list)
+    finished: bool = False
+
+
+EpochHook = Callable[[TrainState, NodeModel, torch.optim.Optimizer], None]
+
+
+def make_optimiser(model: NodeModel, config: TrainConfig) -> torch.optim.Adam:
+    """Adam with decay on weight matrices and none on biases, norms, gammas, penalties and compatibilities."""
+    decayed, free = [], []
+    for name, parameter in model.named_parameters():
+        if parameter.requires_grad:
+            (decayed if parameter.ndim >= 2 and "compatibility" not in name else free).append(parameter)
+    groups = [{"params": decayed, "weight_decay": config.weight_decay}, {"params": free, "weight_decay": 0.0}]
+    return torch.optim.Adam(groups, lr=config.learning_rate)
+
+
+def check_trainable(graph: Graph, config: TrainConfig) -> None:
+    """Refuse a graph that cannot be learned from, before any work is done."""
+    if not bool(graph.train_mask.any()):
+        raise BadInput("train_mask: no training node is labelled; give labels, or a split with training nodes")
+    if torch.unique(graph.y[graph.train_mask]).numel() < 2:
+        raise BadInput("train_mask: all training nodes have one class; classification needs at least 2")
+    if config.select and not bool(graph.val_mask.any()):
+        raise BadInput("val_mask: no validation node to select the epoch on; give a split, or set select=false")
+
+
+def fit(
+    model: NodeModel,
+    graph: Graph,
+    config: TrainConfig,
+    seed: int,
+    *,
+    state: TrainState | None = None,
+    optimiser: torch.optim.Optimizer | None = None,
+    on_epoch: EpochHook | None = None,
+) -> TrainState:
+    """Train in place and return the final state; the model ends with the selected weights.
+
+    Args:
+        model: with scaling learned already if the run is resumed, otherwise it is learned here.
+        graph: as the user gave it; prepared here, once.
+        state, optimiser: of an earlier, interrupted call, to continue it.
+        on_epoch: called after every epoch (progress, checkpoints); may raise to stop.
+    """
+    check_trainable(graph, config)
+    if state is None:
+        model.learn_scaling(graph)
+        state = TrainState(learning_rate=config.learning_rate)
+    optimiser = optimiser or make_optimiser(model, config)
+    prepared = model.prepare(graph)
+    while state.epoch < config.epochs and not state.finished:
+        started = time.perf_counter()
+        parts = _train_epoch(model, prepared, config, optimiser, seed, state)
+        _validate(model, prepared, config, seed, state, parts)
+        state.epoch += 1
+        state.seconds += time.perf_counter() - started
+        if on_epoch is not None:
+            on_epoch(state, model, optimiser)
+    state.finished = True
+    if config.select:
+        model.load_state_dict(state.best_weights)
+    return state
+
+
+def _train_epoch(
+    model: NodeModel, graph: Graph, config: TrainConfig, optimiser: torch.optim.Optimizer, seed: int, state: TrainState
+) -> dict[str, float]:
+    for group in optimiser.param_groups:
+        group["lr"] = state.learning_rate
+    optimiser.zero_grad(set_to_none=True)
+    parts = model.training_loss(graph, seed, state.epoch)
+    numbers = {name: float(value.detach()) for name, value in parts.items()}
+    for name, value in numbers.items():
+        if not _is_finite(value):
+            raise Diverged(f"epoch {state.epoch}: the loss part '{name}' is {value}; lower the learning rate")
+    parts["loss"].backward()
+    for name, parameter in model.named_parameters():
+        if parameter.grad is not None and not bool(torch.isfinite(parameter.grad).all()):
+            raise Diverged(f"epoch {state.epoch}: the gradient of '{name}' holds NaN or Inf; lower the learning rate")
+    if config.clip > 0.0:
+        torch.nn.utils.clip_grad_norm_(model.parameters(), config.clip)
+    optimiser.step()
+    return numbers
+
+
+def _validate(
+    model: NodeModel, graph: Graph, config: TrainConfig, seed: int, state: TrainState, parts: dict[str, float]
+) -> None:
+    """Log the epoch; on a better validation score keep the weights; on a plateau lower the rate, then stop."""
+    row = {"epoch": float(state.epoch), **parts, "learning_rate": state.learning_rate}
+    if config.select:
+        log_prob = model.predict(graph, seed, samples=None).log_marginal
+        right = log_prob.argmax(-1) == graph.y
+        row["train_accuracy"] = float(right[graph.train_mask].float().mean())
+        row["val_accuracy"] = float(right[graph.val_mask].float().mean())
+        row["val_loss"] = float(torch.nn.functional.nll_loss(log_prob[graph.val_mask], graph.y[graph.val_mask]))
+        score = (row["val_accuracy"], -row["val_loss"])
+        if score > state.best_score:
+            state.best_score, state.best_epoch = score, state.epoch
+            state.best_weights = {name: value.detach().clone() for name, value in model.state_dict().items()}
+        since = state.epoch - max(state.best_epoch, state.last_decay)
+        if since >= config.decay_patience:
+            state.learning_rate *= config.decay
+            state.last_decay = state.epoch
+        state.finished = state.epoch - state.best_epoch >= config.patience
+    else:
+        state.best_epoch = state.epoch
+    state.history.append(row)
+
+
+def _is_finite(value: float) -> bool:
+    return value - value == 0.0
