@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import re
 import shutil
@@ -11,15 +12,24 @@ from urllib.parse import quote
 
 import numpy as np
 import pytest
-from test_report import NASTY, Balance, empty_content, nasty_content, sample_content
 
 from spam_gnn.report.content import EdgeTable
 from spam_gnn.report.page import render_report
+from test_report import NASTY, Balance, empty_content, nasty_content, sample_content
 
 FLAGS = (
-    "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
-    "--disable-component-update --disable-sync --disable-extensions --virtual-time-budget=5000 --dump-dom"
-).split()
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--disable-extensions",
+    "--virtual-time-budget=1500",
+    "--dump-dom",
+)
 
 
 @pytest.fixture(scope="session")
@@ -30,23 +40,41 @@ def chromium():
     return pytest.skip("no chromium, chromium-browser or google-chrome on PATH")
 
 
+@pytest.fixture(scope="session")
+def profile(tmp_path_factory):
+    """One browser profile for all visits: making a fresh one takes longer than opening a page."""
+    return tmp_path_factory.mktemp("profile")
+
+
 @pytest.fixture
-def visit(chromium, tmp_path):
+def visit(chromium, profile, tmp_path):
     """Open a page and return its document after the scripts ran; `script` acts as the reader's hands."""
 
-    def run(content, address="", script="", width=1200):
+    def run(content, address="", script="", phone=False):
         page = render_report(content)
         if script:
             # The page's own policy forbids foreign scripts, ours included; only for the test it is lifted.
             page = re.sub(r'<meta http-equiv="Content-Security-Policy"[^>]*>', "", page)
             page = page.replace("</body>", f"<script>{script}</script></body>")
+        if phone:
+            page = in_a_phone(page)
         path = tmp_path / "report.html"
         path.write_text(page, encoding="utf-8")
-        command = [chromium, *FLAGS, f"--window-size={width},900", f"--user-data-dir={tmp_path / 'profile'}"]
+        command = [chromium, *FLAGS, "--window-size=1200,900", f"--user-data-dir={profile}"]
         shown = subprocess.run([*command, path.as_uri() + address], capture_output=True, timeout=60, check=True)
         return shown.stdout.decode("utf-8")
 
     return run
+
+
+def in_a_phone(page, width=360):
+    """The page in a narrow frame, for a window cannot be narrower than 500 pixels; its findings are copied out."""
+    return (
+        f'<!doctype html><iframe style="width:{width}px;height:700px;border:0" srcdoc="{html.escape(page)}"></iframe>'
+        "<script>const frame = document.querySelector('iframe'); frame.onload = () => Object.assign("
+        "document.documentElement.dataset, frame.contentDocument.documentElement.dataset, "
+        "{ width: frame.contentWindow.innerWidth });</script>"
+    )
 
 
 def root(document):
@@ -96,7 +124,7 @@ def test_address_chooses_the_node(visit):
     assert sorted(drawn(document)) == ["helps"] * 3 + ["noise"] * 3 + ["opposes"]
     assert len(panel_rows(document)) == 6
     assert len(re.findall(r'class="vertex[^"]*"', document)) == 7
-    assert "marker-end" not in document
+    assert 'marker-end="' not in document
 
 
 def test_directed_edges_have_arrows(visit):
@@ -154,7 +182,7 @@ def test_controls_do_what_they_say(visit):
 
 def test_hostile_names_stay_text(visit):
     content = nasty_content()
-    document = visit(content, "#node=" + quote(NASTY.replace("\u2028", "\u2028"), safe=""))
+    document = visit(content, "#node=" + quote(NASTY, safe=""))
     assert_healthy(document)
     assert "<img" not in document
     assert len(re.findall("<script", document)) == 2
@@ -162,23 +190,20 @@ def test_hostile_names_stay_text(visit):
     assert len(panel_rows(document)) == at_first
 
 
-@pytest.mark.parametrize("kind", ["sample", "many classes", "hostile", "empty"])
+@pytest.mark.parametrize("kind", ["large", "hostile", "empty"])
 def test_phone_width_does_not_overflow(visit, kind):
     made = {
-        "sample": lambda: sample_content(0),
-        "many classes": lambda: sample_content(1, n=400, m=3500, classes=50, directed=True),
+        "large": lambda: sample_content(1, n=10_000, m=30_000, classes=50, directed=True),
         "hostile": lambda: replace(nasty_content(), class_names=["unbreakable" * 12] * 5),
         "empty": empty_content,
     }
-    measure = "document.documentElement.dataset.width = innerWidth;"
-    document = visit(made[kind](), script=measure, width=400)
-    assert int(root(document)["width"]) <= 500
+    document = visit(made[kind](), phone=True)
+    assert root(document)["width"] == "360"
     assert_healthy(document)
 
 
-def test_large_graph_opens(visit):
-    content = sample_content(2, n=10_000, m=40_000, classes=50)
-    document = visit(content)
+def test_full_sample_opens(visit):
+    document = visit(sample_content(2))
     assert_healthy(document)
     assert len(set(drawn(document))) >= 2
     assert not Balance(document).wrong

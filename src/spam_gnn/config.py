@@ -50,7 +50,8 @@ class SpaMConfig:
     posterior_dropout: float = 0.5
     belief_rounds: int = 2
     noise_quantile: float = 0.5
-    posterior_gradient: bool = True  # let the class loss reach the posterior
+    posterior_gradient: float = 0.1  # share of the class loss's gradient that reaches the posterior; 0 cuts it off
+    belief_input: bool = True  # the posterior's class beliefs (context labels among them) join the features
     context: float = 0.5  # share of training labels shown to the posterior each epoch; 1.0 shows all
     signs: SignMode = "sample"
     use_sign: bool = True
@@ -82,7 +83,7 @@ class SpaMConfig:
         for name in ("dropout", "posterior_dropout"):
             if not 0.0 <= getattr(self, name) < 1.0:
                 raise BadInput(f"{name}: found {getattr(self, name)}; use a number from 0 up to, not including, 1")
-        for name in ("context", "noise_quantile"):
+        for name in ("context", "noise_quantile", "posterior_gradient"):
             if not 0.0 <= getattr(self, name) <= 1.0:
                 raise BadInput(f"{name}: found {getattr(self, name)}; use a number from 0 to 1")
         for name in ("sparsity_weight", "structure_weight", "belief_weight", "evidence_weight", "gamma", "belief_rounds"):
@@ -112,6 +113,6 @@ PRESETS: dict[str, SpaMConfig] = {
         encoder=False, self_term=False, residual=False, aggregate="plain", coder="amortised", penalty=0.05,
         separate_signs=False, gamma=1.0, gamma_mode="fixed", directions="in", posterior="gcn", context=1.0,
         estimator="gumbel", samples=5, predict_samples=10, prior="uniform", noise_rate=None, learn_noise=False,
-        belief_weight=0.0, evidence_weight=0.0,
+        belief_weight=0.0, evidence_weight=0.0, posterior_gradient=1.0, belief_input=False,
     ),
 }  # fmt: skip

@@ -132,5 +132,7 @@ class _SparseProject(torch.autograd.Function):
 
 
 def _csr(rows: Tensor | None, columns: Tensor | None, values: Tensor | None, shape: tuple[int, int]) -> Tensor:
-    assert rows is not None and columns is not None and values is not None
+    assert rows is not None
+    assert columns is not None
+    assert values is not None
     return torch.sparse_csr_tensor(rows, columns, values, shape, check_invariants=False)

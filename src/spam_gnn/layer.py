@@ -12,6 +12,7 @@ from spam_gnn.coding import make_coder
 from spam_gnn.coding.base import Codes
 from spam_gnn.errors import BadInput, one_of
 from spam_gnn.graph import Direction
+from spam_gnn.initial import inverse_softplus
 from spam_gnn.kernels.products import gather_scalar, gather_sum
 from spam_gnn.randomness import stream
 from spam_gnn.sampling import SignedGraphs
@@ -96,7 +97,7 @@ class S2Conv(nn.Module):
         self.bias = nn.Parameter(torch.zeros(out_channels))
         self.to_self = nn.Parameter(torch.empty(in_channels, out_channels)) if self.config.self_term else None
         self.coders = nn.ModuleList([make_coder(self.config, width, generator) for _ in range(ways)])
-        self.raw_gamma = nn.Parameter(torch.tensor(float(self.config.gamma)).clamp(min=1e-4).expm1().log())
+        self.raw_gamma = nn.Parameter(inverse_softplus(self.config.gamma))
         self.raw_gamma.requires_grad_(self.config.gamma_mode == "learned")
         self._initialise(generator)
 

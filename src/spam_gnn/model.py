@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import torch
 from torch import Tensor, nn
 
@@ -66,13 +68,15 @@ class SpaM(NodeModel):
         )
         self.encode_weight = nn.Parameter(glorot(num_features, c.hidden, generator)) if c.encoder else None
         self.encode_bias = nn.Parameter(torch.zeros(c.hidden)) if c.encoder else None
+        hears_beliefs = c.encoder and c.belief_input and c.posterior == "belief"
+        self.encode_belief = nn.Parameter(glorot(num_classes, c.hidden, generator)) if hears_beliefs else None
         layer = S2Config(
             c.coder, c.coder_steps, c.penalty, c.aggregate, c.self_term, c.separate_signs, c.gamma, c.gamma_mode,
             _DIRECTIONS[c.directions],
         )  # fmt: skip
         sizes = [c.hidden if c.encoder else num_features] + [c.hidden] * c.layers
         self.convs = nn.ModuleList(
-            [S2Conv(a, b, c.hidden, layer, generator) for a, b in zip(sizes[:-1], sizes[1:], strict=True)]
+            [S2Conv(a, b, c.hidden, layer, generator) for a, b in itertools.pairwise(sizes)]
         )
         self.norms = nn.ModuleList([nn.LayerNorm(c.hidden) if c.norm == "layer" else nn.Identity() for _ in self.convs])
         self.classify_weight = nn.Parameter(glorot(c.hidden, num_classes, generator))
@@ -129,7 +133,7 @@ class SpaM(NodeModel):
             signs = self._draw(graph, distribution, samples or self.config.predict_samples, seed, purpose, epoch)
         if not self.config.use_sign:
             signs = SignedGraphs(signs.presence, torch.zeros_like(signs.negative), signs.log_weight)
-        hidden, norms = self._pass(graph, signs, generator)
+        hidden, norms = self._pass(graph, distribution, signs, generator)
         log_prob = torch.log_softmax(hidden @ self.classify_weight + self.classify_bias, -1)  # (K, n, C)
         log_prob = log_prob.expand(signs.count, -1, -1)
         return Outcome(Prediction(log_prob, signs.log_weight), distribution, signs, norms)
@@ -139,8 +143,7 @@ class SpaM(NodeModel):
     ) -> SignedGraphs:
         if distribution is None:
             return observed_signs(graph)
-        if not self.config.posterior_gradient:
-            distribution = distribution.detached()
+        distribution = distribution.softened(self.config.posterior_gradient)
         if self.config.signs == "hard":
             return most_likely_signs(distribution)
         if self.config.signs == "expected":
@@ -155,10 +158,14 @@ class SpaM(NodeModel):
         return tuple(graph.messages(way) for way in _DIRECTIONS[self.config.directions])
 
     def _pass(
-        self, graph: Graph, signs: SignedGraphs, generator: torch.Generator | None
+        self,
+        graph: Graph,
+        distribution: SignDistribution | None,
+        signs: SignedGraphs,
+        generator: torch.Generator | None,
     ) -> tuple[Tensor, Tensor]:
         """The stacked S2 layers: H (K or 1, n, hidden) and the code norms (L, K). Samples share all work before Z enters."""
-        hidden = self._encode(graph.features, generator)
+        hidden = self._encode(graph.features, distribution, generator)
         norms = []
         for conv, norm in zip(self.convs, self.norms, strict=True):
             assert isinstance(conv, S2Conv)
@@ -173,20 +180,38 @@ class SpaM(NodeModel):
         assert hidden is not None
         return hidden, torch.stack(norms)
 
-    def _encode(self, features: FeatureMatrix, generator: torch.Generator | None) -> Tensor | None:
-        """(1, n, hidden), or None where the first layer reads the features itself (H0 = X)."""
+    def _encode(
+        self, features: FeatureMatrix, distribution: SignDistribution | None, generator: torch.Generator | None
+    ) -> Tensor | None:
+        """(1, n, hidden), or None where the first layer reads the features itself (H0 = X).
+
+        Beliefs join without a gradient: they have a loss of their own, and the class loss would make them fit the
+        training nodes instead of the labels they stand for.
+        """
         if self.encode_weight is None or self.encode_bias is None:
             return None
         rate = self.config.dropout
-        hidden = torch.relu(features.project(self.encode_weight, rate, generator) + self.encode_bias)
+        hidden = features.project(self.encode_weight, rate, generator) + self.encode_bias
+        if self.encode_belief is not None and distribution is not None:
+            hidden = hidden + torch.softmax(distribution.node_logits[-1].detach(), -1) @ self.encode_belief
+        hidden = torch.relu(hidden)
         return dropout(hidden, rate, generator).unsqueeze(0)
+
+    def first_projections(self, graph: Graph, distribution: SignDistribution | None) -> tuple[Tensor, Tensor]:
+        """Targets and values (1, n, d_val) of the first layer, the same for every sample; used by explanations."""
+        conv = self.convs[0]
+        assert isinstance(conv, S2Conv)
+        hidden = self._encode(graph.features, distribution, None)
+        if hidden is not None:
+            return hidden @ conv.to_target, hidden @ conv.to_value
+        return tuple(graph.features.project(w).unsqueeze(0) for w in (conv.to_target, conv.to_value))  # pyright: ignore
 
     def _first_from_features(
         self, conv: S2Conv, graph: Graph, signs: SignedGraphs, generator: torch.Generator | None
     ) -> LayerOutput:
         """The first layer on H0 = X, its three projections as (possibly sparse) products with the features."""
         parts = [w for w in (conv.to_value, conv.to_target, conv.to_self) if w is not None]
-        together = graph.features.project(torch.cat(parts, 1), self.config.dropout, generator)
+        together = graph.features.project(torch.cat(tuple(parts), 1), self.config.dropout, generator)
         split = [p.unsqueeze(0) for p in together.split([w.shape[1] for w in parts], dim=1)]
         return conv.pass_projected(split[2] if len(split) == 3 else None, split[0], split[1],
                                    self.neighbours(graph), signs)  # fmt: skip

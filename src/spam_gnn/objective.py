@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
-from torch.nn import functional as F  # noqa: N812
+from torch.nn import functional as F
 
 from spam_gnn.config import SpaMConfig
 from spam_gnn.graph import Graph

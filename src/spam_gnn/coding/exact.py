@@ -22,11 +22,11 @@ _SERIAL_BELOW = 4096  # coefficients: below this the work takes less time than s
 
 
 class ExactCoder(Coder):
-    """alpha_i = argmin ||t_i - V_i a||^2 + lambda ||a||_1 over the neighbours present in the sample (paper Eq. local-lasso).
+    """alpha_i = argmin ||t_i - V_i a||^2 + lambda ||a||_1 over the neighbours present (paper Eq. local-lasso).
 
     An absent message gets the coefficient it would enter with: the coordinate step at the solution of the present ones,
-    soft(v_j . r_i, lambda / 2) / ||v_j||^2 with r_i = t_i - V_i alpha_i. That is nonzero exactly when adding the edge would
-    lower the objective, so the derivative with respect to its presence says what the edge is worth.
+    soft(v_j . r_i, lambda / 2) / ||v_j||^2 with r_i = t_i - V_i alpha_i. That is nonzero exactly when adding the edge
+    would lower the objective, so the derivative with respect to its presence says what the edge is worth.
 
     Args:
         penalty: lambda > 0; where it starts if it is learned.
@@ -40,7 +40,7 @@ class ExactCoder(Coder):
         self._fixed = float(penalty)
         self.raw_penalty: nn.Parameter | None = None
         if learn_penalty:
-            # The inverse of softplus, written so that a small penalty does not cancel and a large one does not overflow.
+            # The inverse of softplus, in a form that does not overflow for a large penalty.
             self.raw_penalty = nn.Parameter(torch.tensor(penalty + math.log(-math.expm1(-penalty))))
 
     @property
@@ -51,7 +51,7 @@ class ExactCoder(Coder):
         return nn.functional.softplus(self.raw_penalty)
 
     def forward(self, messages: Messages, target: Tensor, values: Tensor, presence: Tensor) -> Codes:
-        """See `Coder.forward`: (K or 1, n, d) operands and (K, m) presence -> (K, m) codes, one tensor for both signs."""
+        """As `Coder.forward`: (K or 1, n, d) operands, (K, m) presence -> (K, m) codes, one tensor for both signs."""
         present = presence.detach() > 0.5
         penalty = self.penalty.to(target.device)
         codes: Tensor = _LassoCodes.apply(messages, target, values, present, penalty)  # pyright: ignore[reportAssignmentType]
@@ -79,8 +79,8 @@ class _LassoCodes(torch.autograd.Function):
     ) -> Tensor:
         _check_shapes(messages, target, values, present)
         codes = np.empty(present.shape)
-        half = float(penalty) / 2
-        _share_out(lasso.solve_rows, messages, codes, _array(target), _array(values), present.cpu().numpy(), half, codes)
+        operands = (_array(target), _array(values), present.cpu().numpy(), float(penalty) / 2, codes)
+        _share_out(lasso.solve_rows, messages, codes.size, *operands)
         ctx.messages = messages
         result = torch.from_numpy(codes).to(target)
         ctx.save_for_backward(target, values, result, penalty)
@@ -88,14 +88,16 @@ class _LassoCodes(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[None, Tensor | None, Tensor | None, None, Tensor | None]:
+    def backward(  # pyright: ignore[reportIncompatibleMethodOverride]
+        ctx: Any, *gradients: Tensor
+    ) -> tuple[None, Tensor, Tensor | None, None, Tensor]:
         target, values, codes, penalty = ctx.saved_tensors
         solution, width = _array(codes), target.shape[2]
         multiplier = np.zeros(codes.shape)
-        fit = np.empty((codes.shape[0], ctx.messages.num_nodes, width))
+        fit = np.zeros((codes.shape[0], ctx.messages.num_nodes, width))
         residual = np.empty_like(fit)
         operands = (_array(target), _array(values), solution, _array(gradients[0]), multiplier, fit, residual)
-        _share_out(lasso.differentiate_rows, ctx.messages, codes, *operands)
+        _share_out(lasso.differentiate_rows, ctx.messages, codes.numel(), *operands)
         u, y, r = (torch.from_numpy(part).to(target.device) for part in (multiplier, fit, residual))
         to_values = None
         if ctx.needs_input_grad[2]:
@@ -109,29 +111,30 @@ class _LassoCodes(torch.autograd.Function):
 def _check_shapes(messages: Messages, target: Tensor, values: Tensor, present: Tensor) -> None:
     """Compiled code does not check bounds, so a wrong shape has to stop here."""
     samples, width = present.shape[0], target.shape[-1]
-    allowed = [(1, messages.num_nodes, width), (samples, messages.num_nodes, width)]
-    for name, tensor in (("target", target), ("values", values)):
-        if tuple(tensor.shape) not in allowed:
-            raise BadInput(f"{name} of the exact coder: found shape {tuple(tensor.shape)}; use {allowed[0]} or {allowed[1]}")
+    allowed = [(count, messages.num_nodes, width) for count in (1, samples)]
+    for name, shape in (("target", tuple(target.shape)), ("values", tuple(values.shape))):
+        if shape not in allowed:
+            raise BadInput(f"{name} of the exact coder: found shape {shape}; use {allowed[0]} or {allowed[1]}")
     if present.shape[1] != messages.count:
-        raise BadInput(f"presence of the exact coder: found {present.shape[1]} columns for {messages.count} messages")
+        raise BadInput(f"presence of the exact coder: found {present.shape[1]} columns; use {messages.count}")
 
 
 def _array(tensor: Tensor) -> lasso.Floats:
     return tensor.detach().to("cpu", torch.float64).contiguous().numpy()
 
 
-def _share_out(kernel: Callable[..., None], messages: Messages, codes: Tensor | lasso.Floats, *operands: Any) -> None:
-    """Run `kernel` over all rows on torch's number of threads, every thread taking each so many-th row.
+def _share_out(kernel: Callable[..., None], messages: Messages, size: int, *operands: Any) -> None:
+    """Run `kernel` over all rows of `size` coefficients on as many threads as torch uses, dealing the rows out in turn.
 
     Plain Python threads, as the kernels release the GIL: numba's own pools abort after a fork or when entered twice.
     """
     pointer, source = messages.row_pointer.cpu().numpy(), messages.source.cpu().numpy()
-    threads = 1 if math.prod(codes.shape) < _SERIAL_BELOW else torch.get_num_threads()
+    shared = (int(messages.degree.max()) if messages.num_nodes else 0, pointer, source, *operands)
+    threads = 1 if size < _SERIAL_BELOW else torch.get_num_threads()
     if threads == 1:
-        kernel(0, 1, pointer, source, *operands)
+        kernel(0, 1, *shared)
         return
     with ThreadPoolExecutor(threads) as pool:
-        tasks = [pool.submit(kernel, start, threads, pointer, source, *operands) for start in range(threads)]
+        tasks = [pool.submit(kernel, start, threads, *shared) for start in range(threads)]
     for task in tasks:
         task.result()

@@ -7,6 +7,7 @@ from torch import Tensor, nn
 
 from spam_gnn.coding.base import Coder, Codes
 from spam_gnn.errors import BadInput
+from spam_gnn.initial import inverse_softplus
 from spam_gnn.kernels.products import edge_dot, gather_scalar, gather_sum
 from spam_gnn.structure import Messages
 
@@ -14,11 +15,6 @@ from spam_gnn.structure import Messages
 def soft_threshold(x: Tensor, threshold: Tensor) -> Tensor:
     """sign(x) max(|x| - threshold, 0), the proximal map of the l1 norm."""
     return torch.sign(x) * torch.relu(x.abs() - threshold)
-
-
-def positive_parameter(value: float) -> nn.Parameter:
-    """The pre-image of `value` under softplus, so that a learned penalty can never leave the positive numbers."""
-    return nn.Parameter(torch.tensor(value).expm1().clamp(min=1e-12).log())
 
 
 class UnrolledCoder(Coder):
@@ -41,7 +37,7 @@ class UnrolledCoder(Coder):
         if penalty <= 0.0:
             raise BadInput(f"penalty: found {penalty}; the LASSO penalty must be above 0 (coder 'uniform' has none)")
         self.steps = steps
-        self.raw_penalty = positive_parameter(penalty)
+        self.raw_penalty = nn.Parameter(inverse_softplus(penalty))
         self.raw_penalty.requires_grad_(learn_penalty)
 
     def forward(self, messages: Messages, target: Tensor, values: Tensor, presence: Tensor) -> Codes:

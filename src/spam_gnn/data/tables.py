@@ -165,7 +165,7 @@ def _labels(table: Table, column: str, cells: np.ndarray, notes: list[str]) -> t
     place[order] = np.arange(len(names))
     labels = np.full(len(cells), -1, dtype=np.int64)
     labels[known] = place[codes]
-    doubtful = [name for name in names if name.casefold() in _DOUBTFUL_CLASSES and len(names) > 2]
+    doubtful = [name for name in names if name.casefold() in _DOUBTFUL_CLASSES and (name != "-1" or len(names) > 2)]
     notes.extend(f"'{name}' is taken for a class; leave the label empty where it is unknown" for name in doubtful)
     return labels, [names[c] for c in order]
 

@@ -32,9 +32,12 @@ class SignDistribution:
     def probability(self) -> Tensor:
         return self.log_prob.exp()
 
-    def detached(self) -> SignDistribution:
-        """The same distribution, cut off from the loss that is taken downstream of it."""
-        return SignDistribution(self.log_prob.detach(), self.node_logits)
+    def softened(self, share: float) -> SignDistribution:
+        """The same distribution, passing only `share` of the gradient of what is computed downstream of it."""
+        if share >= 1.0:
+            return self
+        log_prob = self.log_prob.detach() if share == 0.0 else share * self.log_prob + (1.0 - share) * self.log_prob.detach()
+        return SignDistribution(log_prob, self.node_logits)
 
 
 class SignPosterior(nn.Module, ABC):

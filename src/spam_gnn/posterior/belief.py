@@ -25,7 +25,7 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F  # noqa: N812
+from torch.nn import functional as F
 
 from spam_gnn.features import FeatureMatrix
 from spam_gnn.graph import Graph

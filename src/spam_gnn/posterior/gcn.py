@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F  # noqa: N812
+from torch.nn import functional as F
 
 from spam_gnn.graph import Graph
+from spam_gnn.initial import glorot
 from spam_gnn.kernels.products import gather_sum
 from spam_gnn.posterior.base import SignDistribution, SignPosterior, symmetrise
-from spam_gnn.initial import glorot
 from spam_gnn.randomness import dropout
 
 

@@ -64,7 +64,9 @@ class SignPrior(nn.Module):
         support = base[POSITIVE] / (base[POSITIVE] + base[NEGATIVE])
         eta = self.noise_rate
         target = torch.stack([(1.0 - eta) * (1.0 - support), eta, (1.0 - eta) * support])
-        return torch.log_softmax(target.log() - self.log_channel(), -1)
+        weight = target.log() - self.log_channel()
+        # the normaliser says how rare any edge is; it is no evidence on which of the edges that exist are noise
+        return weight - torch.logsumexp(weight, -1).detach()
 
     def log_channel(self) -> Tensor:
         """(3,): log p(A = 1 | z)."""

@@ -27,11 +27,11 @@ class MetricRow(NamedTuple):
 
 
 class ReliabilityBin(NamedTuple):
-    """The nodes of one confidence bin; a plain (confidence, accuracy, count) tuple does as well."""
+    """The nodes of one confidence bin; a plain (confidence, accuracy, nodes) tuple does as well."""
 
     confidence: float
     accuracy: float
-    count: int
+    nodes: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,7 +122,7 @@ class ReportContent:
         best_epoch: the epoch (a value of history["epoch"]) whose weights were kept, or None.
         class_names: C names.
         confusion: (C, C) counts on the test nodes, rows true, columns predicted; empty without test labels.
-        reliability: (mean confidence, accuracy, count) per bin of the test nodes.
+        reliability: (mean confidence, accuracy, nodes) per bin of the test nodes.
         ece: expected calibration error of those nodes; NaN without test labels.
         edges: the edge posterior.
         nodes: the predictions.

@@ -46,7 +46,7 @@ class Explorer {
     fillLegend(document.getElementById("view-legend"), graph, view);
     fillPanel(document.getElementById("panel"), graph, adjacency, centre, isShown);
     document.getElementById("threshold-shown").textContent = shown(Number(this.threshold.value));
-    const left = view.left ? ` ${view.left} more links to neighbours are not drawn; the ones to look at come first.` : "";
+    const left = view.left ? ` ${view.left} more links are not drawn; the ones to look at come first.` : "";
     const drawnEdges = `${visible.length} of ${view.edges.length} edges drawn among ${view.hop.size} nodes.`;
     this.status.textContent = view.edges.length ? drawnEdges + left : "No edge of this node is in this page.";
     // The dot that had the focus is gone; the keyboard goes on from the new centre.
@@ -111,7 +111,9 @@ class Explorer {
       if (event.key === "Enter" || event.key === " ") { event.preventDefault(); pick(event); }
     });
     for (const kind of ["pointerover", "focusin"]) {
-      this.svg.addEventListener(kind, (event) => light(this.svg, event.target.closest(".vertex")?.dataset.node ?? null));
+      this.svg.addEventListener(kind, (event) => {
+        light(this.svg, event.target.closest(".vertex")?.dataset.node ?? null);
+      });
     }
     for (const kind of ["pointerleave", "focusout"]) this.svg.addEventListener(kind, () => light(this.svg, null));
   }

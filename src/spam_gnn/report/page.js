@@ -25,9 +25,9 @@ function sortBy(button) {
   const head = button.closest("th");
   const index = [...head.parentElement.children].indexOf(head);
   const words = !head.closest("table").querySelector("tbody tr")?.children[index].dataset.value;
-  const order = head.getAttribute("aria-sort") === (words ? "ascending" : "descending") ? (words ? "descending" : "ascending")
-    : (words ? "ascending" : "descending");
-  for (const other of head.parentElement.children) other.setAttribute("aria-sort", other === head ? order : "none");
+  const [usual, other] = words ? ["ascending", "descending"] : ["descending", "ascending"];
+  const order = head.getAttribute("aria-sort") === usual ? other : usual;
+  for (const cell of head.parentElement.children) cell.setAttribute("aria-sort", cell === head ? order : "none");
   const turn = order === "ascending" ? 1 : -1;
   const body = head.closest("table").tBodies[0];
   const key = (row) => (words ? row.children[index].textContent : Number(row.children[index].dataset.value));

@@ -53,8 +53,9 @@ function describe(graph, edge) {
 
 function nodeFacts(graph, node, stored) {
   const { confidence, total, structural, degree, prediction, label } = graph.nodes;
+  const sure = confidence[node] === null ? DASH : `${shown(100 * confidence[node], 0)}%`;
   const facts = [
-    ["predicted", `${className(graph, prediction[node])} (${shown(confidence[node] === null ? null : 100 * confidence[node], 0)}%)`],
+    ["predicted", `${className(graph, prediction[node])} (${sure})`],
     ["known label", `${className(graph, label[node])}${isWrong(graph, node) ? " ✗ disagrees" : ""}`],
     ["doubt in all", `${shown(total[node], 3)} nats`],
     ["of it from the edges", `${shown(structural[node], 3)} nats`],
@@ -110,6 +111,6 @@ function fillPanel(panel, graph, adjacency, node, isShown) {
   const body = element("tbody");
   for (const edge of edges) body.append(neighbourRow(graph, node, edge, isShown(edge)));
   const table = element("table", { class: "sortable", id: "neighbours" }, element("thead", {}, heads), body);
-  const frame = { class: "scroll", role: "region", tabindex: "0", "aria-label": `Neighbours of ${graph.nodes.name[node]}` };
-  panel.append(element("div", frame, table));
+  const label = `Neighbours of ${graph.nodes.name[node]}`;
+  panel.append(element("div", { class: "scroll", role: "region", tabindex: "0", "aria-label": label }, table));
 }

@@ -141,7 +141,7 @@ def node_table(content: ReportContent, excerpt: Excerpt) -> str:
     order = [int(node) for node in ranked(nodes.structural, TABLE_ROWS) if nodes.structural[node] > 0]
     if not order:
         return ""
-    largest = float(np.nanmax(nodes.total)) or 1.0
+    largest = max((float(value) for value in nodes.total[order] if is_number(value)), default=1.0) or 1.0
     rows = ""
     for node in order:
         predicted = _class_name(content, int(nodes.prediction[node]))
@@ -165,7 +165,7 @@ def node_table(content: ReportContent, excerpt: Excerpt) -> str:
 
 
 def _doubt_cell(value: float, largest: float) -> str:
-    return f'<td class="p" data-value="{_sort_key(value)}">{number(value)}{bar(value / largest, "doubt")}</td>'
+    return f'<td class="p" data-value="{_sort_key(value)}">{number(value)}{bar(float(value) / largest, "doubt")}</td>'
 
 
 def _sort_key(value: float) -> str:

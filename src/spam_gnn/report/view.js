@@ -34,7 +34,8 @@ function arrowHead(word, distance, size) {
 
 function arrowHeads() {
   const words = Object.values(VERDICT);
-  return drawn("defs", {}, ...words.map((word) => arrowHead(word, "near", 11)), ...words.map((word) => arrowHead(word, "far", 7)));
+  const near = words.map((word) => arrowHead(word, "near", 11));
+  return drawn("defs", {}, ...near, ...words.map((word) => arrowHead(word, "far", 7)));
 }
 
 function drawLink(graph, edge, centre, spots, radius, pairs) {
@@ -53,7 +54,8 @@ function drawLink(graph, edge, centre, spots, radius, pairs) {
     opacity: ((far ? 0.45 : 1) * (0.4 + 0.6 * sure)).toFixed(2),
   });
   if (graph.directed) line.setAttribute("marker-end", `url(#arrow-${word}-${far ? "far" : "near"})`);
-  return drawn("g", { class: "link", "data-source": source, "data-target": target }, drawn("title", {}, describe(graph, edge)), line);
+  const title = drawn("title", {}, describe(graph, edge));
+  return drawn("g", { class: "link", "data-source": source, "data-target": target }, title, line);
 }
 
 // Shortened in the middle: names often differ only at the end.
@@ -72,7 +74,8 @@ function nameTag(name, spot, radius, isCentre, isNarrow) {
   const x = spot.x + (beside ? Math.sign(across) * gap : 0);
   const y = beside ? spot.y + 4 : spot.y + (isCentre || down > 0 ? gap + 11 : -gap - 3);
   const anchor = beside ? (across > 0 ? "start" : "end") : "middle";
-  return drawn("text", { class: "name", x: x.toFixed(1), y: y.toFixed(1), "text-anchor": anchor }, shortName(name, isNarrow ? 11 : 16));
+  const at = { x: x.toFixed(1), y: y.toFixed(1), "text-anchor": anchor };
+  return drawn("text", { class: "name", ...at }, shortName(name, isNarrow ? 11 : 16));
 }
 
 function drawVertex(graph, node, spot, radius, isCentre, isBare, isNarrow) {
@@ -87,8 +90,9 @@ function drawVertex(graph, node, spot, radius, isCentre, isBare, isNarrow) {
   const at = { cx: spot.x.toFixed(1), cy: spot.y.toFixed(1) };
   if (wrong) group.append(drawn("circle", { class: "ring", ...at, r: radius + 4 }));
   group.append(drawn("circle", { class: "dot", ...at, r: radius, fill: classColour(kind) }));
-  const code = drawn("text", { class: "code", x: at.cx, y: (spot.y + 3.5).toFixed(1), fill: inkOn(kind) }, String(kind));
-  group.append(code, nameTag(nodes.name[node], spot, radius + (wrong ? 4 : 0), isCentre, isNarrow));
+  const below = (spot.y + 3.5).toFixed(1);
+  group.append(drawn("text", { class: "code", x: at.cx, y: below, fill: inkOn(kind) }, String(kind)));
+  group.append(nameTag(nodes.name[node], spot, radius + (wrong ? 4 : 0), isCentre, isNarrow));
   return group;
 }
 
@@ -105,7 +109,8 @@ function drawView(svg, graph, view, isShown) {
   const links = visible.map((edge) => drawLink(graph, edge, view.centre, spots, radius, pairs));
   const vertices = [...view.hop.keys()].map((node) => {
     const isCentre = node === view.centre;
-    return drawVertex(graph, node, spots.get(node), radius(node), isCentre, !isCentre && !touched.has(node), width < NARROW);
+    const isBare = !isCentre && !touched.has(node);
+    return drawVertex(graph, node, spots.get(node), radius(node), isCentre, isBare, width < NARROW);
   });
   svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
   svg.setAttribute("class", view.hop.size > (width < NARROW ? 14 : 34) ? "crowded" : "");
@@ -131,7 +136,8 @@ function fillLegend(list, graph, view) {
     return element("li", {}, dot, element("bdi", { title: className(graph, kind) }, className(graph, kind)));
   });
   if ([...view.hop.keys()].some((node) => isWrong(graph, node))) {
-    items.push(element("li", {}, element("span", { class: "dot ring", "aria-hidden": "true" }), "known label disagrees"));
+    const ring = element("span", { class: "dot ring", "aria-hidden": "true" });
+    items.push(element("li", {}, ring, "known label disagrees"));
   }
   list.replaceChildren(...items);
 }

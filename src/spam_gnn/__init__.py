@@ -1,0 +1,38 @@
+"""SpaM: sparse Bayesian message passing for graphs whose edges cannot be trusted."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from spam_gnn.version import __version__
+
+if TYPE_CHECKING:
+    from spam_gnn.config import SpaMConfig
+    from spam_gnn.convert import from_networkx, from_pandas, from_pyg, from_scipy, to_networkx, to_pyg
+    from spam_gnn.data.synthetic import csbm, digits
+    from spam_gnn.estimator import SpaMClassifier
+    from spam_gnn.graph import Graph
+    from spam_gnn.layer import S2Config, S2Conv
+    from spam_gnn.model import SpaM
+    from spam_gnn.posterior import SignPosterior
+    from spam_gnn.training import TrainConfig
+
+# Public names and where they live. They load on first use, so that `spam-gnn --help` does not wait for torch.
+_HOME = {
+    "Graph": "graph", "S2Config": "layer", "S2Conv": "layer", "SignPosterior": "posterior", "SpaM": "model",
+    "SpaMClassifier": "estimator", "SpaMConfig": "config", "TrainConfig": "training", "csbm": "data.synthetic",
+    "digits": "data.synthetic", "from_networkx": "convert", "from_pandas": "convert", "from_pyg": "convert",
+    "from_scipy": "convert", "to_networkx": "convert", "to_pyg": "convert",
+}  # fmt: skip
+
+__all__ = [
+    "Graph", "S2Config", "S2Conv", "SignPosterior", "SpaM", "SpaMClassifier", "SpaMConfig", "TrainConfig", "__version__",
+    "csbm", "digits", "from_networkx", "from_pandas", "from_pyg", "from_scipy", "to_networkx", "to_pyg",
+]  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME:
+        return getattr(importlib.import_module(f"spam_gnn.{_HOME[name]}"), name)
+    raise AttributeError(f"module 'spam_gnn' has no attribute '{name}'")

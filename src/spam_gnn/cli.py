@@ -1,0 +1,171 @@
+"""The command `spam-gnn`: parsing only. Each command imports what it needs, so that `--help` answers at once."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from spam_gnn.errors import BadInput, SpamError
+from spam_gnn.version import __version__
+
+app = typer.Typer(
+    name="spam-gnn",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="markdown",
+    help="Labels, honest probabilities and a verdict on every edge, for graphs whose edges cannot be trusted.",
+    epilog="Exit codes: 0 ok, 2 bad input, 3 too large for memory, 4 disk, 5 diverged, 70 our bug, 130/143 interrupted.",
+)
+
+Out = Annotated[Path, typer.Option("--out", help="Folder for the results.")]
+Seed = Annotated[int, typer.Option("--seed", help="Seed of everything random.")]
+Settings = Annotated[list[str] | None, typer.Option("--set", help="A setting as key=value; may be repeated.")]
+Nodes = Annotated[Path | None, typer.Option("--nodes", help="CSV or TSV, one row per node.")]
+Edges = Annotated[Path | None, typer.Option("--edges", help="CSV or TSV, one row per edge.")]
+Id = Annotated[str | None, typer.Option("--id", help="Column with the node's id.")]
+Label = Annotated[str | None, typer.Option("--label", help="Column with the label; empty cells are unlabelled.")]
+Source = Annotated[str | None, typer.Option("--source", help="Column with an edge's first end.")]
+Target = Annotated[str | None, typer.Option("--target", help="Column with an edge's second end.")]
+Directed = Annotated[bool, typer.Option("--directed", help="An edge means source to target only.")]
+Device = Annotated[str, typer.Option("--device", help="cpu, the only device this version computes on.")]
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"spam-gnn {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
+) -> None:
+    del version
+    if debug:
+        os.environ["SPAM_GNN_DEBUG"] = "1"
+
+
+@app.command()
+def demo(out: Out = Path("demo-run"), seed: Seed = 0) -> None:
+    """Train on handwritten digits with planted wrong edges, beside two baselines; about a minute.
+
+    Example: `spam-gnn demo --out demo-run`, then open demo-run/report.html.
+    """
+    from spam_gnn.commands.demo import run_demo
+
+    run_demo(out, seed)
+
+
+@app.command()
+def train(
+    dataset: Annotated[str | None, typer.Argument(help="A dataset by name, or leave out and give two tables.")] = None,
+    nodes: Nodes = None,
+    edges: Edges = None,
+    id: Id = None,  # noqa: A002 - the option's own name
+    label: Label = None,
+    source: Source = None,
+    target: Target = None,
+    directed: Directed = False,
+    split: Annotated[str, typer.Option("--split", help="Number of a split, or 'all'.")] = "0",
+    seed: Seed = 0,
+    epochs: Annotated[int | None, typer.Option("--epochs", help="Most epochs to train.")] = None,
+    preset: Annotated[str, typer.Option("--preset", help="default or paper.")] = "default",
+    settings: Settings = None,
+    beside: Annotated[str, typer.Option("--beside", help="References trained on the same splits, such as mlp,gcn.")] = "",
+    calibrate: Annotated[bool, typer.Option("--calibrate", help="Fit a temperature on validation nodes.")] = False,
+    device: Device = "cpu",
+    out: Out = Path("spam-gnn-run"),
+    resume: Annotated[bool, typer.Option("--resume", help="Continue an interrupted run in --out.")] = False,
+) -> None:
+    """Train SpaM and write a run folder: weights, metrics, predictions, edges, report.
+
+    Examples: `spam-gnn train texas --split all --beside mlp`
+
+    `spam-gnn train --nodes nodes.csv --edges edges.csv --label topic --out my-run`
+    """
+    from spam_gnn.commands.train import TrainRequest, run_training
+
+    run_training(TrainRequest(
+        dataset=dataset, nodes=nodes, edges=edges, id=id, label=label, source=source, target=target, directed=directed,
+        split=split, seed=seed, epochs=epochs, preset=preset, settings=settings or [], beside=beside,
+        calibrate=calibrate, device=device, out=out, resume=resume,
+    ))  # fmt: skip
+
+
+@app.command()
+def predict(
+    run: Annotated[Path, typer.Argument(help="A run folder.")],
+    dataset: Annotated[str | None, typer.Option("--dataset", help="Another dataset than the run's own.")] = None,
+    nodes: Nodes = None,
+    edges: Edges = None,
+    out: Annotated[Path | None, typer.Option("--out", help="CSV to write; standard output without it.")] = None,
+) -> None:
+    """Predict with a trained run: on its own graph, or on another with the same features.
+
+    Example: `spam-gnn predict my-run --nodes new-nodes.csv --edges new-edges.csv --out predictions.csv`
+    """
+    from spam_gnn.commands.use import run_predict
+
+    run_predict(run, dataset, nodes, edges, out)
+
+
+@app.command()
+def explain(
+    run: Annotated[Path, typer.Argument(help="A run folder.")],
+    node: Annotated[str, typer.Argument(help="The node's id.")],
+    samples: Annotated[int, typer.Option("--samples", help="Signed graphs to average over.")] = 64,
+    json: Annotated[bool, typer.Option("--json", help="Print data instead of a table.")] = False,
+) -> None:
+    """Show what each neighbour of a node says and how far it is believed.
+
+    Example: `spam-gnn explain demo-run 17`
+    """
+    from spam_gnn.commands.use import run_explain
+
+    run_explain(run, node, samples, json)
+
+
+@app.command()
+def doctor(json: Annotated[bool, typer.Option("--json", help="Print data instead of a table.")] = False) -> None:
+    """Versions, threads, memory, data folders, and a self-test."""
+    from spam_gnn.commands.doctor import run_doctor
+
+    run_doctor(json)
+
+
+def main() -> None:
+    """Run the command; an expected error is one line on standard error and its exit code."""
+    try:
+        code = app(standalone_mode=False)
+    except SpamError as error:
+        _fail(str(error), error.exit_code, error)
+    except typer.Abort:
+        _fail("interrupted", 130)
+    except KeyboardInterrupt:
+        _fail("interrupted; nothing was left half-written", 130)
+    except MemoryError as error:
+        _fail("out of memory; use fewer samples, a narrower model or a smaller graph", 3, error)
+    except BrokenPipeError:
+        os._exit(0)  # the reader of our output has gone; nothing is left to say
+    except Exception as error:
+        if hasattr(error, "exit_code") and hasattr(error, "format_message"):  # the parser's own complaints
+            _fail(" ".join(error.format_message().split()), BadInput.exit_code)  # pyright: ignore[reportAttributeAccessIssue]
+        _fail(f"internal error, please report it: {type(error).__name__}: {error}", 70, error)
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _fail(message: str, code: int, error: BaseException | None = None) -> None:
+    if error is not None and os.environ.get("SPAM_GNN_DEBUG"):
+        raise error
+    sys.stderr.write(f"spam-gnn: {' '.join(message.split())}\n")
+    sys.exit(code)
+
+
+if __name__ == "__main__":
+    main()

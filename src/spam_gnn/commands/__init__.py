@@ -1,0 +1,1 @@
+"""What each command of `spam-gnn` does once its options are parsed."""

@@ -1,0 +1,135 @@
+"""`spam-gnn train`: one split or all of them, SpaM and any references on the same ones."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from spam_gnn.baselines import BASELINES, make_baseline
+from spam_gnn.commands.console import OUT, epoch_bar, mean_and_spread, stop_on_sigterm, table
+from spam_gnn.commands.parse import apply_settings
+from spam_gnn.config import SpaMConfig
+from spam_gnn.data.tables import TableColumns
+from spam_gnn.errors import BadInput, one_of
+from spam_gnn.evaluation.metrics import node_metrics
+from spam_gnn.files import write_json
+from spam_gnn.graph import Graph
+from spam_gnn.resources import use_threads
+from spam_gnn.run import METRICS, RunSettings, read_settings, train_run
+from spam_gnn.source import DataSource
+from spam_gnn.training import TrainConfig, fit
+
+
+@dataclass(frozen=True)
+class TrainRequest:
+    """The options of `train`, as typed."""
+
+    dataset: str | None
+    nodes: Path | None
+    edges: Path | None
+    id: str | None
+    label: str | None
+    source: str | None
+    target: str | None
+    directed: bool
+    split: str
+    seed: int
+    epochs: int | None
+    preset: str
+    settings: list[str]
+    beside: str
+    calibrate: bool
+    device: str
+    out: Path
+    resume: bool
+
+
+def run_training(request: TrainRequest) -> None:
+    """Check everything that can be checked, train, and say where the results are."""
+    if request.device != "cpu":
+        raise BadInput(f"--device: found '{request.device}'; this version computes on cpu")
+    references = tuple(one_of(name.strip(), BASELINES, "--beside") for name in request.beside.split(",") if name.strip())
+    settings = _settings(request)
+    splits = _splits(request.split, settings.source)
+    rows: list[dict[str, Any]] = []
+    others: dict[str, list[dict[str, float]]] = {name: [] for name in references}
+    for split in splits:
+        here = replace(settings, split=split)
+        folder = request.out if len(splits) == 1 else request.out / f"split-{split}"
+        metrics, graph = _one(here, folder, request.resume)
+        rows.append(metrics)
+        for name in references:
+            others[name].append(_reference(name, graph, here))
+    _report(request.out, settings, rows, others)
+
+
+def _settings(request: TrainRequest) -> RunSettings:
+    """From options to settings; `--resume` without any data named takes the run's own."""
+    named = request.dataset is not None or request.nodes is not None or request.edges is not None
+    if request.resume and not named:
+        folders = [request.out, *sorted(request.out.glob("split-*"))]
+        found = next((f for f in folders if (f / "config.json").exists()), request.out)
+        return read_settings(found)
+    source = DataSource(
+        request.dataset, None if request.nodes is None else str(request.nodes),
+        None if request.edges is None else str(request.edges),
+        TableColumns(request.id, request.label, request.source, request.target), request.directed,
+    )  # fmt: skip
+    model, train = apply_settings(SpaMConfig.preset(request.preset), TrainConfig(), request.settings)
+    if request.epochs is not None:
+        train = replace(train, epochs=request.epochs)
+    return RunSettings(source, model, train, 0, request.seed, request.calibrate)
+
+
+def _splits(text: str, source: DataSource) -> list[int]:
+    if text == "all":
+        return list(range(source.split_count() or 10))
+    if not text.lstrip("-").isdigit():
+        raise BadInput(f"--split: found '{text}'; give the number of a split, or all")
+    return [int(text)]
+
+
+def _one(settings: RunSettings, folder: Path, resume: bool) -> tuple[dict[str, Any], Graph]:
+    graph = settings.source.load(settings.split, settings.seed)
+    finished = folder / METRICS
+    if resume and finished.exists() and read_settings(folder) == settings:
+        return json.loads(finished.read_text()), graph
+    use_threads(graph, settings.model.hidden, settings.model.samples)
+    with stop_on_sigterm(), epoch_bar(f"SpaM split {settings.split}", settings.train.epochs) as bar:
+        return train_run(settings, folder, resume=resume, progress=bar, graph=graph), graph
+
+
+def _reference(name: str, graph: Graph, settings: RunSettings) -> dict[str, float]:
+    """The reference model on the same graph, split and seed, trained by the same routine."""
+    model = make_baseline(name, graph, settings.seed)
+    with epoch_bar(f"{name} split {settings.split}", settings.train.epochs) as bar:
+        fit(model, graph, settings.train, settings.seed, on_epoch=lambda state, *_: bar(state))
+    prediction = model.predict(model.prepare(graph), settings.seed)
+    return node_metrics(prediction, graph.y, graph.test_mask)
+
+
+def _report(
+    out: Path, settings: RunSettings, rows: list[dict[str, Any]], others: dict[str, list[dict[str, float]]]
+) -> None:
+    name = rows[0]["dataset"]
+    for note in rows[0]["notes"]:
+        OUT.print(f"note: {note}")
+    results = {"SpaM": [row["test"] for row in rows], **others}
+    lines = [
+        [model, *(mean_and_spread([r[key] for r in runs if key in r]) for key in ("accuracy", "macro_f1", "ece")),
+         f"{sum('accuracy' in r for r in runs)}/{len(rows)}"]
+        for model, runs in results.items()
+    ]  # fmt: skip
+    which = f"{len(rows)} splits, mean ± std" if len(rows) > 1 else f"split {rows[0]['split']}"
+    table(f"{name}: test, in percent ({which}, seed {settings.seed})",
+          ("model", "accuracy", "macro F1", "ECE", "runs"), lines)  # fmt: skip
+    areas = [row["edge_sign_auroc"] for row in rows if row["edge_sign_auroc"] is not None]
+    if areas:
+        OUT.print(f"edge signs: AUROC {sum(areas) / len(areas):.3f} against {rows[0]['edge_sign_auroc_against']}")
+    if len(rows) > 1 or others:
+        write_json(out / "summary.json", {"dataset": name, "settings": settings.to_json(), "test": results,
+                                          "edge_sign_auroc": areas})  # fmt: skip
+    place = out / "report.html" if len(rows) == 1 else out / "split-*" / "report.html"
+    OUT.print(f"results in {out}; open {place}")

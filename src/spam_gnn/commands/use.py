@@ -1,0 +1,82 @@
+"""`spam-gnn predict` and `spam-gnn explain`: using a finished run."""
+
+from __future__ import annotations
+
+import difflib
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+from spam_gnn.commands.console import OUT, table
+from spam_gnn.errors import BadInput
+from spam_gnn.explain import explain_node
+from spam_gnn.files import write_durably
+from spam_gnn.graph import Graph
+from spam_gnn.model import SpaM
+from spam_gnn.results import node_names, prediction_table
+from spam_gnn.run import RunSettings, load_run
+from spam_gnn.source import DataSource
+
+
+def _open(run: Path, source: DataSource | None = None) -> tuple[SpaM, RunSettings, float, Graph]:
+    model, settings, temperature, classes = load_run(run)
+    graph = (source or settings.source).load(settings.split, settings.seed)
+    unknown = [name for name in graph.class_names if name not in classes]
+    if unknown:
+        raise BadInput(f"labels: found class '{unknown[0]}', new to the run in {run}; it knows {', '.join(classes)}")
+    return model, settings, temperature, _with_classes(graph, classes)
+
+
+def _with_classes(graph: Graph, classes: tuple[str, ...]) -> Graph:
+    """Number the labels as the run does; a new file may hold fewer classes."""
+    if graph.class_names == classes:
+        return graph
+    number = graph.y.new_tensor([classes.index(name) for name in graph.class_names] + [-1])
+    return replace(graph, y=number[graph.y], num_classes=len(classes), class_names=classes)
+
+
+def run_predict(run: Path, dataset: str | None, nodes: Path | None, edges: Path | None, out: Path | None) -> None:
+    """Write the prediction table of a run's own graph, or of another one with the same features."""
+    source = None
+    if dataset is not None or nodes is not None or edges is not None:
+        own = load_run(run)[1].source
+        source = DataSource(dataset, None if nodes is None else str(nodes), None if edges is None else str(edges),
+                            own.columns, own.directed)  # fmt: skip
+    model, settings, temperature, graph = _open(run, source)
+    prediction = model.predict(model.prepare(graph), settings.seed)
+    frame = prediction_table(prediction if temperature == 1.0 else prediction.tempered(temperature), graph)
+    text = frame.to_csv(index=False, float_format="%.6g")
+    if out is None:
+        sys.stdout.write(text)
+    else:
+        write_durably(out, text.encode())
+        OUT.print(f"{len(frame)} predictions in {out}")
+
+
+def run_explain(run: Path, node: str, samples: int, as_json: bool) -> None:
+    """Print one row per neighbour."""
+    if samples < 1:
+        raise BadInput(f"--samples: found {samples}; use 1 or more")
+    model, settings, temperature, graph = _open(run)
+    names = node_names(graph)
+    if node not in names:
+        near = difflib.get_close_matches(node, names, n=1)
+        hint = f"did you mean '{near[0]}'? " if near else ""
+        raise BadInput(f"node: found '{node}', not an id of {graph.name}; {hint}ids run from '{names[0]}' to '{names[-1]}'")
+    place = names.index(node)
+    frame = explain_node(model, graph, place, settings.seed, samples)
+    if as_json:
+        sys.stdout.write(frame.to_json(orient="records") + "\n")
+        return
+    prediction = model.predict(model.prepare(graph), settings.seed)
+    prediction = prediction if temperature == 1.0 else prediction.tempered(temperature)
+    label = int(prediction.label[place])
+    OUT.print(
+        f"node {node}: {graph.class_names[label]} with probability {float(prediction.probability[place, label]):.3f}; "
+        f"uncertainty {float(prediction.total[place]):.3f} nats, "
+        f"of which {float(prediction.structural[place]):.3f} from the edges"
+    )
+    columns = ("neighbour", "verdict", "p_negative", "p_absent", "p_positive", "coefficient", "coefficient_std", "contribution")
+    rows = [[str(v) if isinstance(v, str | int) else f"{v:.3f}" for v in row] for row in
+            frame[list(columns)].itertuples(index=False)]  # fmt: skip
+    table(f"neighbours of {node}, averaged over {samples} signed graphs", columns, rows)

@@ -1,0 +1,39 @@
+"""Threads and memory: what this machine offers and how much of it a run takes."""
+
+from __future__ import annotations
+
+import resource
+import sys
+from pathlib import Path
+
+import psutil
+import torch
+
+from spam_gnn.graph import Graph
+
+SMALL = 20_000_000  # multiply-adds per pass under which one thread is fastest
+
+
+def use_threads(graph: Graph, width: int, samples: int) -> int:
+    """One thread for small graphs, all physical cores for large ones; returns the number set."""
+    work = (graph.num_edges * samples + graph.num_nodes * 8) * width
+    count = 1 if work < SMALL else max(1, psutil.cpu_count(logical=False) or 1)
+    torch.set_num_threads(count)
+    return count
+
+
+def peak_memory_mb() -> float:
+    """The most resident memory this process has held, in MiB."""
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak / (1024.0 * 1024.0 if sys.platform == "darwin" else 1024.0)
+
+
+def available_memory_mb() -> float:
+    """Free memory in MiB, no more than the container's limit."""
+    free = float(psutil.virtual_memory().available)
+    limit = Path("/sys/fs/cgroup/memory.max")
+    if limit.is_file():
+        text = limit.read_text().strip()
+        if text.isdigit():
+            free = min(free, float(text))
+    return free / 2**20

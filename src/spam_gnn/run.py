@@ -1,0 +1,168 @@
+"""A run folder: train or continue, then write weights, metrics, predictions, edges and report, each file whole or absent."""
+
+from __future__ import annotations
+
+import json
+import platform
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy
+import torch
+import torch_geometric
+
+from spam_gnn.checkpoint import load_state, read_tensors, save_state, write_tensors
+from spam_gnn.config import SpaMConfig
+from spam_gnn.contract import NodeModel
+from spam_gnn.errors import BadInput, Interrupted
+from spam_gnn.files import make_folder, remove_leftovers, write_json
+from spam_gnn.graph import Graph
+from spam_gnn.model import SpaM
+from spam_gnn.results import write_results
+from spam_gnn.source import DataSource
+from spam_gnn.training import TrainConfig, TrainState, check_trainable, fit
+from spam_gnn.version import __version__
+
+CONFIG, MODEL, CHECKPOINT, METRICS = "config.json", "model.safetensors", "checkpoint.safetensors", "metrics.json"
+
+
+@dataclass(frozen=True)
+class RunSettings:
+    """All that a run depends on; the content of `config.json`."""
+
+    source: DataSource
+    model: SpaMConfig
+    train: TrainConfig
+    split: int = 0
+    seed: int = 0
+    calibrate: bool = False
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "source": self.source.to_json(), "model": asdict(self.model), "train": asdict(self.train),
+            "split": self.split, "seed": self.seed, "calibrate": self.calibrate,
+        }  # fmt: skip
+
+    @staticmethod
+    def from_json(value: dict[str, Any]) -> RunSettings:
+        model = dict(value["model"])
+        model["prior_probabilities"] = tuple(model["prior_probabilities"])
+        return RunSettings(
+            DataSource.from_json(value["source"]), SpaMConfig(**model), TrainConfig(**value["train"]),
+            value["split"], value["seed"], value["calibrate"],
+        )  # fmt: skip
+
+
+Progress = Callable[[TrainState], None]
+
+
+def train_run(
+    settings: RunSettings,
+    folder: Path,
+    *,
+    resume: bool = False,
+    progress: Progress | None = None,
+    checkpoint_seconds: float = 5.0,
+    graph: Graph | None = None,
+) -> dict[str, Any]:
+    """Train in `folder` and return the metrics. An interrupted run continues with `resume`, to bit-identical weights."""
+    graph = graph or settings.source.load(settings.split, settings.seed)
+    check_trainable(graph, settings.train)
+    model = SpaM(graph.num_features, graph.num_classes, settings.model, settings.seed)
+    _claim(folder, settings, graph, resume)
+    checkpoint = folder / CHECKPOINT
+    state = optimiser = None
+    if resume and checkpoint.exists():
+        state, optimiser = load_state(checkpoint, model, settings.train)
+    saved = [time.monotonic()]
+
+    def after_epoch(now: TrainState, model: NodeModel, optimiser: torch.optim.Optimizer) -> None:
+        if time.monotonic() - saved[0] >= checkpoint_seconds:
+            save_state(checkpoint, now, model, optimiser)
+            saved[0] = time.monotonic()
+        if progress is not None:
+            progress(now)
+
+    latest: list[tuple[TrainState, NodeModel, torch.optim.Optimizer]] = []
+
+    def remember(*now: Any) -> None:
+        latest[:] = [now]
+        after_epoch(*now)
+
+    try:
+        state = fit(model, graph, settings.train, settings.seed, state=state, optimiser=optimiser, on_epoch=remember)
+    except (KeyboardInterrupt, Interrupted) as stop:
+        if latest:
+            save_state(checkpoint, *latest[0])
+        code = stop.exit_code if isinstance(stop, Interrupted) else 130
+        epoch = latest[0][0].epoch if latest else 0
+        raise Interrupted(f"{folder}: stopped after {epoch} epochs; continue with --resume --out {folder}", code) from None
+    metrics = write_results(folder, model, graph, state, settings.split, settings.seed, settings.calibrate)
+    write_tensors(folder / MODEL, model.state_dict(), {"temperature": metrics["temperature"]})
+    write_json(folder / METRICS, metrics)
+    checkpoint.unlink(missing_ok=True)
+    return metrics
+
+
+def _claim(folder: Path, settings: RunSettings, graph: Graph, resume: bool) -> None:
+    """Take an empty folder, or one to be resumed with the same settings; never overwrite another run."""
+    existing = folder / CONFIG
+    if existing.exists() and not resume:
+        raise BadInput(f"{folder}: holds a run already; add --resume to continue it, or choose another --out")
+    make_folder(folder)
+    remove_leftovers(folder)
+    if existing.exists():
+        stored = read_settings(folder)
+        if stored != settings:
+            names = _differences(stored.to_json(), settings.to_json())
+            raise BadInput(f"{existing}: was started with other settings ({names}); use those, or choose another --out")
+        return
+    about = {
+        "spam_gnn": __version__, "torch": torch.__version__, "torch_geometric": torch_geometric.__version__,
+        "numpy": numpy.__version__, "python": platform.python_version(),
+    }  # fmt: skip
+    shape = {"num_features": graph.num_features, "num_classes": graph.num_classes, "class_names": graph.class_names}
+    write_json(existing, {**settings.to_json(), "graph": shape, "versions": about})
+
+
+def _differences(a: dict[str, Any], b: dict[str, Any], prefix: str = "") -> str:
+    names = []
+    for key in a:
+        if isinstance(a[key], dict):
+            inner = _differences(a[key], b[key], f"{prefix}{key}.")
+            names += [inner] if inner else []
+        elif a[key] != b[key]:
+            names.append(f"{prefix}{key}: {a[key]} there, {b[key]} now")
+    return ", ".join(names)
+
+
+def _read_config(folder: Path) -> dict[str, Any]:
+    path = folder / CONFIG
+    try:
+        return json.loads(path.read_text())
+    except (FileNotFoundError, NotADirectoryError):
+        raise BadInput(f"{path}: not found; give a folder that `spam-gnn train` wrote") from None
+    except (OSError, ValueError) as error:
+        raise BadInput(f"{path}: cannot be read ({error}); restore it, or train again") from None
+
+
+def read_settings(folder: Path) -> RunSettings:
+    """The settings a run folder was started with."""
+    try:
+        return RunSettings.from_json(_read_config(folder))
+    except (KeyError, TypeError) as error:
+        raise BadInput(f"{folder / CONFIG}: not a configuration of this version ({error}); train again") from None
+
+
+def load_run(folder: Path) -> tuple[SpaM, RunSettings, float, tuple[str, ...]]:
+    """A finished run: the model, its settings, the temperature of its probabilities, the class names."""
+    settings, shape = read_settings(folder), _read_config(folder)["graph"]
+    if (folder / CHECKPOINT).exists() and not (folder / MODEL).exists():
+        raise BadInput(f"{folder}: training has not finished; continue with --resume --out {folder}")
+    weights, facts = read_tensors(folder / MODEL)
+    model = SpaM(shape["num_features"], shape["num_classes"], settings.model, settings.seed)
+    model.load_state_dict(weights)
+    return model, settings, float(facts["temperature"]), tuple(shape["class_names"])
