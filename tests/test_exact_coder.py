@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numba
 import numpy as np
 import pytest
 import torch
@@ -10,7 +11,17 @@ from torch import Tensor
 
 from spam_gnn.coding.exact import ExactCoder
 from spam_gnn.errors import BadInput
+from spam_gnn.kernels import lasso
 from spam_gnn.structure import Messages
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    """Thousands of tiny products: handing each to a second thread takes longer than the product."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
 
 
 def problems(sizes: list[int], width: int, seed: int, dtype: torch.dtype = torch.float64):
@@ -46,11 +57,12 @@ def reference(t: np.ndarray, columns: np.ndarray, penalty: float) -> np.ndarray:
     return np.atleast_1d(model.fit(columns, t).coef_)
 
 
-# 4 x 250 = 1,000 problems: none, one, fewer, as many and more neighbours than dimensions. The smallest penalties go with few
-# dimensions: scikit-learn's own coordinate descent needs minutes where hundreds of steps nearly interpolate the target.
+# 4 x 280 = 1,120 problems, 1,008 of them with neighbours: none, one, fewer, as many and more than dimensions. The
+# smallest penalty goes with the fewest dimensions: scikit-learn's coordinate descent takes minutes, or gives up with a
+# warning, where neighbours can nearly interpolate the target.
 @pytest.mark.parametrize(("width", "penalty"), [(4, 0.02), (8, 0.1), (8, 1.0), (16, 5.0)])
 def test_a_thousand_problems_agree_with_scikit_learn(width: int, penalty: float) -> None:
-    sizes = [0, 1, 2, width // 2, width, width + 1, 2 * width, 3 * width, 1, 5] * 25
+    sizes = [0, 1, 2, width // 2, width, width + 1, 2 * width, 3 * width, 1, 5] * 28
     messages, target, values = problems(sizes, width, seed=width)
     codes = ExactCoder(penalty)(messages, target, values, everyone(messages)).positive
     solved = 0
@@ -75,15 +87,6 @@ def test_equal_neighbours_reach_the_same_objective_and_fit() -> None:
         assert np.linalg.matrix_rank(columns[:, code != 0]) == np.count_nonzero(code)
 
 
-def assert_optimal(messages: Messages, target: Tensor, values: Tensor, codes: Tensor, penalty: float) -> None:
-    for t, columns, code in rows(messages, target, values, codes):
-        slope = columns.T @ (t - columns @ code)
-        slack = 1e-8 * np.linalg.norm(columns, axis=0) * np.linalg.norm(t) + 1e-300
-        active = code != 0
-        assert (np.abs(slope) <= penalty / 2 + slack).all()
-        assert (np.abs(slope - penalty / 2 * np.sign(code))[active] <= slack[active]).all()
-
-
 HARD = {
     "interpolating": lambda v: v,
     "alike": lambda v: 1e-2 * v + v[:, :1],
@@ -101,8 +104,12 @@ def test_optimality_conditions_where_coordinate_descent_alone_would_crawl(kind: 
     messages, target, values = problems([1, 10, 12, 60] * 5, 10, seed=3)
     values = HARD[kind](values)
     codes = ExactCoder(penalty)(messages, target, values, everyone(messages)).positive
-    assert_optimal(messages, target[0], values[0], codes[0], penalty)
-    assert (codes != 0).sum(1) <= 10 * 20  # independent columns: never more than the dimensions, per node
+    for t, columns, code in rows(messages, target[0], values[0], codes[0]):
+        slope, active = columns.T @ (t - columns @ code), code != 0
+        slack = 1e-9 * np.linalg.norm(columns, axis=0) * np.linalg.norm(t) + 1e-300
+        assert (np.abs(slope) <= penalty / 2 + slack).all()
+        assert (np.abs(slope - penalty / 2 * np.sign(code))[active] <= slack[active]).all()
+        assert active.sum() <= 10  # independent columns, so never more than dimensions
 
 
 def random_graph(seed: int, nodes: int = 7, width: int = 3, samples: int = 3):
@@ -116,13 +123,12 @@ def random_graph(seed: int, nodes: int = 7, width: int = 3, samples: int = 3):
 
 
 def margin(messages: Messages, target: Tensor, values: Tensor, presence: Tensor, penalty: float) -> float:
-    """Distance to the nearest kink: an active coefficient at 0, or an inactive slope (also of absent edges) at lambda/2."""
+    """Distance to the nearest kink: an active coefficient at 0, an inactive slope (also of absent edges) at lambda / 2."""
     codes = ExactCoder(penalty)(messages, target, values, presence).positive * presence
     nearest = codes[codes != 0].abs().min().item()
     for k in range(presence.shape[0]):
         t, v = target[k % target.shape[0]], values[k % values.shape[0]]
-        for i, (t_i, columns, code) in enumerate(rows(messages, t, v, codes[k])):
-            assert i < messages.num_nodes
+        for t_i, columns, code in rows(messages, t, v, codes[k]):
             slope = columns.T @ (t_i - columns @ code)
             gaps = np.abs(np.abs(slope) - penalty / 2)[code == 0]
             nearest = min(nearest, gaps.min(initial=np.inf))
@@ -134,8 +140,8 @@ def margin(messages: Messages, target: Tensor, values: Tensor, presence: Tensor,
 def test_gradients_against_finite_differences(shared_target: bool, shared_values: bool) -> None:
     """The code is piecewise smooth, so a difference quotient is a derivative only away from kinks.
 
-    Seeds are searched for a graph whose every problem keeps 2e-3 from one: gradcheck moves inputs by 1e-6, and slopes and
-    coefficients move by at most some hundred times that. Absent edges count too, as their entering coefficient has a kink.
+    Seeds are searched for graphs whose every problem keeps 2e-3 from one: gradcheck moves inputs by 1e-6, and slopes and
+    coefficients move by at most some hundred times that. Absent edges count too: their entering coefficient has a kink.
     """
     coder = ExactCoder(0.4, learn_penalty=True).double()
     checked = 0
@@ -146,15 +152,16 @@ def test_gradients_against_finite_differences(shared_target: bool, shared_values
         if margin(messages, target, values, presence, 0.4) < 2e-3:
             continue
 
-        def run(t: Tensor, v: Tensor, raw: Tensor) -> Tensor:
-            parameters = {"raw_penalty": raw}
-            return torch.func.functional_call(coder, parameters, (messages, t, v, presence)).positive  # noqa: B023
+        def all_codes(t: Tensor, v: Tensor, _raw: Tensor) -> Tensor:
+            return coder(messages, t, v, presence).positive  # noqa: B023
 
-        raw = coder.raw_penalty.detach().clone()
-        inputs = tuple(tensor.clone().requires_grad_() for tensor in (target, values, raw))
-        present_only = lambda *inputs: run(*inputs) * presence  # noqa: E731, B023
-        assert torch.autograd.gradcheck(present_only, inputs, atol=1e-6, rtol=1e-4)
-        assert torch.autograd.gradcheck(run, inputs, atol=1e-6, rtol=1e-4)
+        def present_codes(t: Tensor, v: Tensor, _raw: Tensor) -> Tensor:
+            return coder(messages, t, v, presence).positive * presence  # noqa: B023
+
+        # gradcheck moves its inputs in place, so handing it the parameter itself is enough to move the coder's lambda.
+        inputs = (target.clone().requires_grad_(), values.clone().requires_grad_(), coder.raw_penalty)
+        assert torch.autograd.gradcheck(present_codes, inputs, atol=1e-6, rtol=1e-4)
+        assert torch.autograd.gradcheck(all_codes, inputs, atol=1e-6, rtol=1e-4)
         checked += 1
         if checked == 3:
             return
@@ -167,15 +174,14 @@ def test_the_gradient_of_equal_neighbours_is_finite() -> None:
     target.requires_grad_()
     ExactCoder(0.1)(messages, target, values, everyone(messages)).positive.sum().backward()
     assert target.grad.isfinite().all()
-    assert values.grad.isfinite().all()
     assert 0 < values.grad.abs().max() < 100
 
 
 def test_an_absent_message_gets_the_coefficient_it_would_enter_with() -> None:
     """Node 0 listens to 1 (present), 2, 3 and 4 (absent): t = (3, 2), lambda = 1, worked out by hand.
 
-    Over v_1 = (1, 0) alone: a = 3 - 1/2 = 2.5, so r = (0.5, 2). v_2 = (0, 2): slope 4, enters with (4 - 0.5) / 4 = 0.875.
-    v_3 = (0.1, 0): slope 0.05 < 0.5, stays out. v_4 = 0: stays out.
+    Over v_1 = (1, 0) alone: a = 3 - 1/2 = 2.5, so r = (0.5, 2). v_2 = (0, 2): slope 4, enters with (4 - 1/2) / 4 = 0.875.
+    v_3 = (0.1, 0): slope 0.05 < 1/2, stays out. v_4 = 0: stays out.
     """
     messages = Messages.build(torch.tensor([1, 2, 3, 4]), torch.zeros(4, dtype=torch.int64), 5)
     values = torch.tensor([[[9.0, 9.0], [1.0, 0.0], [0.0, 2.0], [0.1, 0.0], [0.0, 0.0]]], requires_grad=True)
@@ -251,17 +257,13 @@ def test_results_do_not_depend_on_the_number_of_threads() -> None:
     messages, target, values, presence = random_graph(seed=2, nodes=80, width=6, samples=4)
     assert presence.numel() > 4096  # enough for the work to be shared out
     results = []
-    before = torch.get_num_threads()
-    try:
-        for threads in (1, 2):
-            torch.set_num_threads(threads)
-            t, v = target.clone().requires_grad_(), values[:1].clone().requires_grad_()
-            coder = ExactCoder(0.1, learn_penalty=True)
-            codes = coder(messages, t, v, presence).positive
-            (codes * presence).square().sum().backward()
-            results.append((codes.detach(), t.grad, v.grad, coder.raw_penalty.grad))
-    finally:
-        torch.set_num_threads(before)
+    for threads in (1, 2):
+        torch.set_num_threads(threads)
+        t, v = target.clone().requires_grad_(), values[:1].clone().requires_grad_()
+        coder = ExactCoder(0.1, learn_penalty=True)
+        codes = coder(messages, t, v, presence).positive
+        (codes * presence).square().sum().backward()
+        results.append((codes.detach(), t.grad, v.grad, coder.raw_penalty.grad))
     for one, two in zip(*results, strict=True):
         assert torch.equal(one, two)
 
@@ -276,6 +278,14 @@ def test_a_penalty_that_is_not_positive_is_refused(penalty: float) -> None:
 def test_a_learned_penalty_starts_where_it_was_asked_to(penalty: float) -> None:
     assert ExactCoder(penalty, learn_penalty=True).penalty.item() == pytest.approx(penalty, rel=1e-5)
     assert len(list(ExactCoder(penalty).parameters())) == 0
+
+
+def test_compiles_where_no_cache_folder_can_be_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(numba.config, "CACHE_LOCATOR_CLASSES", "UserProvidedCacheLocator")
+    monkeypatch.setattr(numba.config, "CACHE_DIR", "")
+    with pytest.raises(RuntimeError, match="no locator"):
+        numba.njit(cache=True)(lambda x: x)
+    assert lasso._compile(lambda x: x + 1)(1) == 2
 
 
 def test_shapes_that_compiled_code_could_not_survive_are_refused() -> None:

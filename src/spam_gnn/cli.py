@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
 
@@ -160,7 +160,7 @@ def main() -> None:
     sys.exit(code if isinstance(code, int) else 0)
 
 
-def _fail(message: str, code: int, error: BaseException | None = None) -> None:
+def _fail(message: str, code: int, error: BaseException | None = None) -> NoReturn:
     if error is not None and os.environ.get("SPAM_GNN_DEBUG"):
         raise error
     sys.stderr.write(f"spam-gnn: {' '.join(message.split())}\n")

@@ -13,6 +13,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from spam_gnn.errors import BadInput
+from spam_gnn.features import csr_tensor
 from spam_gnn.graph import Graph
 
 
@@ -101,15 +102,12 @@ def to_networkx(graph: Graph) -> nx.Graph:
 def from_scipy(adjacency: Any, features: Any, y: Any = None, *, directed: bool | None = None) -> Graph:
     """`adjacency` (n, n) scipy sparse, entry (i, j) an edge i -> j; `features` dense or scipy sparse; y with -1 unknown."""
     matrix = scipy.sparse.coo_array(adjacency)
-    if matrix.shape[0] != matrix.shape[1] or matrix.shape[0] != features.shape[0]:
-        raise BadInput(f"adjacency: found shape {matrix.shape} for {features.shape[0]} rows of features; give (n, n)")
+    shape = tuple(matrix.shape or ())
+    if shape != (features.shape[0], features.shape[0]):
+        raise BadInput(f"adjacency: found shape {shape} for {features.shape[0]} rows of features; give (n, n)")
     edges = torch.from_numpy(np.stack([matrix.coords[0], matrix.coords[1]]).astype(np.int64))
     if scipy.sparse.issparse(features):
-        csr = scipy.sparse.csr_array(features)
-        x = torch.sparse_csr_tensor(
-            torch.from_numpy(csr.indptr.astype(np.int64)), torch.from_numpy(csr.indices.astype(np.int64)),
-            torch.from_numpy(csr.data.astype(np.float32)), csr.shape,
-        )  # fmt: skip
+        x = csr_tensor(features)
     else:
         x = torch.from_numpy(np.asarray(features, dtype=np.float32))
     return Graph.build(x, edges, None if y is None else torch.from_numpy(np.asarray(y)), directed=directed)
@@ -133,13 +131,13 @@ def from_pandas(
     index = pd.Index(nodes[id])
     if not index.is_unique:
         raise BadInput(f"nodes: id {index[index.duplicated()][0]!r} appears twice; give every node its own id")
-    ends = [index.get_indexer(edges[column]) for column in (source, target)]
+    ends = [index.get_indexer(pd.Index(edges[column])) for column in (source, target)]
     for place, column in zip(ends, (source, target), strict=True):
         if (place < 0).any():
             raise BadInput(f"edges: row {int(np.argmax(place < 0))}, column '{column}': no node has that id")
     rest = nodes.drop(columns=[id, label])
     try:
-        x = torch.from_numpy(rest.to_numpy(dtype=np.float32))
+        x = torch.tensor(rest.to_numpy(dtype=np.float32))
     except (TypeError, ValueError) as error:
         raise BadInput(f"nodes: a feature column is not numeric ({error}); encode it first, or use read_tables") from None
     y, classes = _encode([None if pd.isna(v) else v for v in nodes[label]])

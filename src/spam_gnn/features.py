@@ -115,6 +115,15 @@ class FeatureMatrix:
         return bool((self.dense >= 0).all()) and float((self.dense != 0).to(torch.float32).mean()) < 0.25
 
 
+def csr_tensor(matrix: Any) -> Tensor:
+    """A scipy sparse matrix as a float32 `torch.sparse_csr` tensor, its indices checked."""
+    csr = scipy.sparse.csr_array(matrix)
+    csr.sum_duplicates()
+    rows, columns = (torch.from_numpy(a.astype(np.int64)) for a in (csr.indptr, csr.indices))
+    values = torch.from_numpy(csr.data.astype(np.float32))
+    return torch.sparse_csr_tensor(rows, columns, values, csr.shape, check_invariants=True)
+
+
 class _SparseProject(torch.autograd.Function):
     """X @ W for a constant sparse X: the gradient of W is X^T @ g, by the stored transpose."""
 

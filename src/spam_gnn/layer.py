@@ -52,8 +52,8 @@ class S2Conv(nn.Module):
 
     h_i' = W_o (sum_{j in N+} alpha_ij v_j - gamma sum_{j in N-} |alpha_ij| v_j) + b + W_self h_i.
 
-    `aggregate="normalised"` replaces the bracket by (v_i + sum_j w_ij v_j) / (1 + sum_j |w_ij|), w the signed weights: a
-    mean instead of a sum, which keeps hubs and leaves on one scale. With two directions each has its own W_o.
+    `aggregate="normalised"` replaces the bracket by (s v_i + sum_j w_ij v_j) / (s + sum_j |w_ij|), w the signed weights and
+    s > 0 learned: a mean instead of a sum, which keeps hubs and leaves on one scale. With two directions each has its own W_o.
 
     Args:
         in_channels: d_in.
@@ -99,6 +99,7 @@ class S2Conv(nn.Module):
         self.coders = nn.ModuleList([make_coder(self.config, width, generator) for _ in range(ways)])
         self.raw_gamma = nn.Parameter(inverse_softplus(self.config.gamma))
         self.raw_gamma.requires_grad_(self.config.gamma_mode == "learned")
+        self.raw_own_weight = nn.Parameter(inverse_softplus(1.0), requires_grad=self.config.aggregate == "normalised")
         self._initialise(generator)
 
     def _initialise(self, generator: torch.Generator) -> None:
@@ -177,8 +178,9 @@ class S2Conv(nn.Module):
         total = gather_sum(messages, weights, values)
         if self.config.aggregate == "plain":
             return total
-        mass = 1.0 + gather_scalar(messages, weights.abs())
-        return (total + values if include_self else total) / mass.unsqueeze(-1)
+        own = torch.nn.functional.softplus(self.raw_own_weight)
+        mass = own + gather_scalar(messages, weights.abs())
+        return (total + own * values if include_self else total) / mass.unsqueeze(-1)
 
 
 def _code_norm(codes: Codes, signs: SignedGraphs) -> Tensor:

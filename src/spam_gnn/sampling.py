@@ -146,6 +146,6 @@ def enumerate_signs(distribution: SignDistribution, graph: Graph, *, per_pair: b
     if 3**p > MAX_ENUMERATED:
         raise BadInput(f"enumerate_signs: {p} independent edges make 3^{p} graphs; use at most 10 edges, or sample")
     choice = torch.tensor(list(itertools.product(range(3), repeat=p)), dtype=torch.int64).reshape(-1, p)  # (3^p, p)
-    log_weight = draws.log_prob.t().gather(0, choice.t()).sum(0)
+    log_weight = draws.log_prob.gather(1, choice.t()).sum(0)
     one_hot = torch.nn.functional.one_hot(choice, 3).to(draws.log_prob.dtype)
     return draws.to_edges(one_hot, log_weight)

@@ -79,7 +79,8 @@ class _LassoCodes(torch.autograd.Function):
     ) -> Tensor:
         _check_shapes(messages, target, values, present)
         codes = np.empty(present.shape)
-        operands = (_array(target), _array(values), present.cpu().numpy(), float(penalty) / 2, codes)
+        drawn = present.cpu().contiguous().numpy()  # another memory layout would be compiled anew
+        operands = (_array(target), _array(values), drawn, float(penalty) / 2, codes)
         _share_out(lasso.solve_rows, messages, codes.size, *operands)
         ctx.messages = messages
         result = torch.from_numpy(codes).to(target)

@@ -22,7 +22,7 @@ class UnrolledCoder(Coder):
 
     a <- S(a + V_i^T (t_i - V_i a) / L_i, lambda / (2 L_i)),  L_i = sum of ||v_j||^2 over present j.
 
-    L_i bounds the largest eigenvalue of V_i^T V_i, so every step lowers the objective. The residual is an SpMM, the
+    L_i bounds the largest eigenvalue of V_i^T V_i, so every step lowers the objective (an absent j counts itself in). The residual is an SpMM, the
     correlation an SDDMM; nothing of size (messages x width) is made.
 
     Args:
@@ -43,8 +43,10 @@ class UnrolledCoder(Coder):
     def forward(self, messages: Messages, target: Tensor, values: Tensor, presence: Tensor) -> Codes:
         penalty = torch.nn.functional.softplus(self.raw_penalty)
         squares = values.square().sum(-1).index_select(1, messages.source)  # (K or 1, m)
-        lipschitz = gather_scalar(messages, squares * presence).clamp(min=1e-8)  # (K, n)
-        step = lipschitz.reciprocal().index_select(1, messages.target)  # (K, m)
+        lipschitz = gather_scalar(messages, squares * presence).index_select(1, messages.target)  # (K, m)
+        # an absent edge would bring its own norm along; without it the step of a node with no neighbours has no bound
+        absent = 1.0 - presence.detach()
+        step = (lipschitz + absent * squares).clamp(min=1e-8).reciprocal()
         entering = soft_threshold(edge_dot(messages, target, values) * step, 0.5 * penalty * step)
         for _ in range(self.steps - 1):
             code = entering * presence

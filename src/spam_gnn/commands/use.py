@@ -66,7 +66,7 @@ def run_explain(run: Path, node: str, samples: int, as_json: bool) -> None:
     place = names.index(node)
     frame = explain_node(model, graph, place, settings.seed, samples)
     if as_json:
-        sys.stdout.write(frame.to_json(orient="records") + "\n")
+        sys.stdout.write(f"{frame.to_json(orient='records')}\n")
         return
     prediction = model.predict(model.prepare(graph), settings.seed)
     prediction = prediction if temperature == 1.0 else prediction.tempered(temperature)

@@ -25,6 +25,7 @@ from torch_geometric.datasets import Actor, HeterophilousGraphDataset, Planetoid
 from spam_gnn.convert import from_pyg
 from spam_gnn.data import synthetic
 from spam_gnn.errors import BadInput, one_of
+from spam_gnn.features import csr_tensor
 from spam_gnn.graph import Graph
 
 PyGLoader = Callable[[str], Any]  # PyG declares its datasets to return anything; `_benchmark` checks
@@ -139,15 +140,12 @@ def _attacked_cora(name: str) -> Graph:
         adjacency = scipy.sparse.csr_array((np.ones(len(indices)), indices, pointer), shape=(n, n)).tocoo()
     else:
         adjacency = scipy.sparse.load_npz(folder / f"meta_adj_{rate}.npz").tocoo()
-    x = torch.sparse_csr_tensor(
-        torch.from_numpy(arrays["features_indptr"].astype(np.int64)),
-        torch.from_numpy(arrays["features_indices"].astype(np.int64)),
-        torch.from_numpy(arrays["features_data"].astype(np.float32)), tuple(arrays["features_shape"].tolist()),
-    )  # fmt: skip
-    parts = json.loads((folder / "splits.json").read_text())
+    parts = (arrays[f"features_{name}"] for name in ("data", "indices", "indptr"))
+    x = csr_tensor(scipy.sparse.csr_array(tuple(parts), shape=tuple(arrays["features_shape"].tolist())))
+    indices = json.loads((folder / "splits.json").read_text())
     masks = {part: torch.zeros(n, dtype=torch.bool) for part in ("train", "val", "test")}
     for part, mask in masks.items():
-        mask[torch.tensor(parts[f"idx_{part}"])] = True
+        mask[torch.tensor(indices[f"idx_{part}"])] = True
     edges = torch.from_numpy(np.stack([adjacency.row, adjacency.col]).astype(np.int64))
     graph = Graph.build(
         x, edges, torch.from_numpy(arrays["labels"].astype(np.int64)), train_mask=masks["train"],

@@ -1,0 +1,177 @@
+"""Posteriors and priors: closed forms, symmetry, what they may see, and whether noise is called noise."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from conftest import tiny_graph
+
+from spam_gnn.config import SpaMConfig
+from spam_gnn.data.synthetic import csbm, digits
+from spam_gnn.errors import BadInput
+from spam_gnn.evaluation.metrics import cosine_auroc, noise_auroc, same_class_auroc
+from spam_gnn.model import SpaM
+from spam_gnn.posterior import (
+    BeliefConfig,
+    BeliefPosterior,
+    FixedPosterior,
+    GCNPosterior,
+    PriorConfig,
+    SignDistribution,
+    SignPrior,
+    SimilarityPosterior,
+    context_mask,
+)
+from spam_gnn.randomness import stream
+from spam_gnn.training import TrainConfig, fit
+
+
+def posteriors(graph):
+    d, c = graph.num_features, graph.num_classes
+    yield BeliefPosterior(d, c, BeliefConfig(hidden=8, rounds=0), stream(0, "t"))
+    yield BeliefPosterior(d, c, BeliefConfig(hidden=8, rounds=2), stream(0, "t"))
+    yield GCNPosterior(d, c, 8, 0.0, stream(0, "t"))
+    yield SimilarityPosterior()
+    yield FixedPosterior(torch.tensor([0.2, 0.3, 0.5]))
+
+
+def test_every_posterior_gives_one_distribution_per_edge_the_same_both_ways():
+    graph = tiny_graph(0)
+    for posterior in posteriors(graph):
+        log_prob = posterior(graph, graph.train_mask).log_prob
+        assert log_prob.shape == (graph.num_edges, 3)
+        torch.testing.assert_close(log_prob.exp().sum(1), torch.ones(graph.num_edges))
+        torch.testing.assert_close(log_prob, log_prob[graph.reverse], atol=1e-6, rtol=1e-5)
+
+
+def test_no_posterior_reads_a_label_outside_its_context():
+    graph = tiny_graph(1)
+    hidden = ~graph.train_mask
+    other = graph.relabel(torch.arange(graph.num_nodes))
+    other.y[hidden] = (other.y[hidden] + 1) % graph.num_classes
+    for a, b in zip(posteriors(graph), posteriors(other), strict=True):
+        assert torch.equal(a(graph, graph.train_mask).log_prob, b(other, graph.train_mask).log_prob)
+
+
+def test_belief_posterior_is_the_average_over_believed_classes():
+    """rounds = 0 against the sum over class pairs written out with loops."""
+    graph = tiny_graph(2)
+    posterior = BeliefPosterior(graph.num_features, graph.num_classes, BeliefConfig(hidden=8, rounds=0), stream(1, "t"))
+    with torch.no_grad():
+        posterior.compatibility.copy_(torch.randn(3, 3))
+        result = posterior(graph, graph.train_mask)
+        logits = result.node_logits[0]
+        belief = torch.softmax(logits * posterior.sharpness.exp(), -1)
+        for i in torch.nonzero(graph.train_mask).reshape(-1).tolist():
+            belief[i] = 0.02 / 3
+            belief[i, graph.y[i]] += 0.98
+        weights = posterior._sign_weights(belief.log(), graph)
+        boost = posterior._edge_boost(graph)
+        for e, (j, i) in enumerate(graph.edge_index.t().tolist()):
+            raw = torch.zeros(3)
+            for s in range(3):
+                for c in range(3):
+                    for d in range(3):
+                        raw[s] += belief[i, c] * weights[s, c, d] * belief[j, d]
+            raw = raw * boost[e]
+            torch.testing.assert_close(result.probability[e], raw / raw.sum(), atol=1e-4, rtol=1e-3)
+
+
+def test_a_cavity_belief_has_not_heard_the_edge_it_judges():
+    """On a tree one round of belief propagation judges edge (i, j) with i's belief from everyone but j: removing the edge's
+    own message must give the same cavity as propagating on the graph without that edge."""
+    graph = tiny_graph(3, nodes=6, edges=5)
+    path = type(graph).build(graph.x, torch.tensor([[0, 1, 2, 3], [1, 2, 3, 4]]), graph.y, directed=False, num_classes=3)
+    config = BeliefConfig(hidden=8, rounds=1)
+    posterior = BeliefPosterior(path.num_features, 3, config, stream(2, "t"))
+    with torch.no_grad():
+        log_u = torch.log_softmax(torch.randn(6, 3), -1)
+        weights, boost = posterior._sign_weights(log_u, path), torch.ones(path.num_edges, 3)
+        cavity, _ = posterior._propagate(path, log_u, weights, boost)
+        without = type(graph).build(graph.x, torch.tensor([[0, 2, 3], [1, 3, 4]]), graph.y, directed=False, num_classes=3)
+        _, marginal = posterior._propagate(without, log_u, weights, torch.ones(without.num_edges, 3))
+    edge = path.edge_index.t().tolist().index([1, 2])  # 1 -> 2, judged at target 2 without hearing 1
+    torch.testing.assert_close(cavity[0, edge], torch.softmax(marginal[2], -1), atol=1e-5, rtol=1e-4)
+
+
+def test_context_split_is_random_by_epoch_and_complete_at_one():
+    graph = csbm(nodes=300, seed=0)
+    first, second = context_mask(graph, 0.5, 0, 0), context_mask(graph, 0.5, 0, 1)
+    assert not torch.equal(first, second)
+    assert (first & ~graph.train_mask).sum() == 0
+    assert 0.35 < float(first.sum() / graph.train_mask.sum()) < 0.65
+    assert torch.equal(context_mask(graph, 1.0, 0, 0), graph.train_mask)
+
+
+def test_structure_term_is_the_kl_to_what_the_noise_rate_asks_for():
+    """With the tie, the channel cancels: the minimum over q is p(z | A = 1) and sits at the noise rate."""
+    graph = tiny_graph(4)
+    prior = SignPrior(PriorConfig(kind="uniform", noise_rate=0.3, learn_noise=False))
+    logits = torch.zeros(graph.num_edges, 3, requires_grad=True)
+    optimiser = torch.optim.Adam([logits], lr=0.1)
+    for _ in range(300):
+        q = SignDistribution(torch.log_softmax(logits, -1))
+        loss = prior.structure(q, graph, graph.train_mask)
+        optimiser.zero_grad()
+        loss.backward()
+        optimiser.step()
+    torch.testing.assert_close(q.probability.mean(0), torch.tensor([0.35, 0.3, 0.35]), atol=1e-3, rtol=0)
+
+
+def test_untied_structure_term_by_hand():
+    graph = tiny_graph(4)
+    prior = SignPrior(PriorConfig(kind="fixed", probabilities=(0.2, 0.5, 0.3), noise_rate=None))
+    q = torch.tensor([0.1, 0.2, 0.7])
+    p, channel = torch.tensor([0.2, 0.5, 0.3]), torch.tensor([0.9, 0.1, 0.9])
+    expected = (q * (q / p).log()).sum() - (q * channel.log()).sum()
+    value = prior.structure(SignDistribution(q.log().expand(graph.num_edges, 3)), graph, graph.train_mask)
+    torch.testing.assert_close(value, expected)
+
+
+def test_prior_from_labelled_pairs_counts_only_context():
+    graph = tiny_graph(5)
+    everyone = torch.ones(graph.num_nodes, dtype=torch.bool)
+    prior = SignPrior(PriorConfig(noise_rate=None))
+    i, j = graph.edge_index
+    same = (graph.y[i] == graph.y[j]).sum()
+    share = (same + 1) / (graph.num_edges + 2)
+    torch.testing.assert_close(prior.log_prior(graph, everyone).exp()[2], 2 / 3 * share)
+    torch.testing.assert_close(prior.log_prior(graph, ~everyone).exp(), torch.full((3,), 1 / 3))
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [{"probabilities": (0.5, 0.5, 0.5)}, {"probabilities": (0.0, 0.5, 0.5)}, {"noise_rate": 1.5}, {"edge_if_related": 1.0}],
+)
+def test_impossible_priors_are_refused(bad):
+    with pytest.raises(BadInput):
+        SignPrior(PriorConfig(**bad))
+
+
+def trained(graph, **settings):
+    config = SpaMConfig(hidden=32, posterior_hidden=32, samples=2, predict_samples=4).with_settings(settings)
+    model = SpaM(graph.num_features, graph.num_classes, config)
+    fit(model, graph, TrainConfig(epochs=100, patience=40), seed=0)
+    return model.edge_distribution(model.prepare(graph))
+
+
+# csbm: 600 nodes, 3 classes, mean degree 10, 20 % noise edges, of the rest 70 % supporting, class means 2 standard deviations
+# from the origin; digits: 5 neighbours, 30 % planted wrong edges, grey-level noise 6 of 16, 5 % of the labels
+@pytest.mark.parametrize("make", [lambda: csbm(feature_strength=2.0, seed=0), lambda: digits(seed=0)], ids=["csbm", "digits"])
+def test_default_posterior_detects_edges(make):
+    graph = make()
+    q = trained(graph)
+    area, bar = same_class_auroc(q, graph), cosine_auroc(graph)
+    print(f"{graph.name}: AUROC {area:.3f}, cosine {bar:.3f}, noise {noise_auroc(q, graph):.3f}")
+    assert area > bar
+    assert area >= 0.9
+
+
+def test_noise_is_called_noise_and_more_noise_is_called_more():
+    means = []
+    for noise in (0.0, 0.2, 0.4, 0.6):
+        graph = csbm(noise=noise, homophily=1.0, feature_strength=2.0, seed=1)
+        means.append(float(trained(graph).probability[:, 1].mean()))
+    print("mean p(0) at noise 0, 0.2, 0.4, 0.6:", [round(m, 3) for m in means])
+    assert means == sorted(means)
+    assert means[-1] - means[0] > 0.2

@@ -1,0 +1,86 @@
+"""The sparse products against dense ones, in values and gradients."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from spam_gnn.features import FeatureMatrix
+from spam_gnn.kernels.products import edge_dot, gather_scalar, gather_sum, spread_back
+from spam_gnn.structure import Messages
+
+
+def messages_of(seed=0, n=7, m=16):
+    """A graph with a hub, an isolated node and an arbitrary order of edges."""
+    generator = torch.Generator().manual_seed(seed)
+    key = torch.randperm((n - 1) * (n - 1), generator=generator)[:m]
+    source, target = key // (n - 1), key % (n - 1)  # node n - 1 is isolated
+    return Messages.build(source, target, n), source, target
+
+
+def dense_of(messages, weights):
+    matrix = torch.zeros(messages.num_nodes, messages.num_nodes, dtype=weights.dtype)
+    matrix[messages.target, messages.source] = weights
+    return matrix
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_products_equal_dense_ones(shared):
+    messages, _, _ = messages_of()
+    w = torch.randn(3, messages.count, dtype=torch.float64)
+    v = torch.randn(1 if shared else 3, 7, 4, dtype=torch.float64)
+    left = torch.randn(3, 7, 4, dtype=torch.float64)
+    for k in range(3):
+        matrix, values = dense_of(messages, w[k]), v[0 if shared else k]
+        torch.testing.assert_close(gather_sum(messages, w, v)[k], matrix @ values)
+        torch.testing.assert_close(spread_back(messages, w, v)[k], matrix.t() @ values)
+        torch.testing.assert_close(gather_scalar(messages, w)[k], matrix.sum(1))
+        full = left[k] @ values.t()
+        torch.testing.assert_close(edge_dot(messages, left, v)[k], full[messages.target, messages.source])
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_gradients(shared):
+    messages, _, _ = messages_of(1)
+    w = torch.randn(2, messages.count, dtype=torch.float64, requires_grad=True)
+    v = torch.randn(1 if shared else 2, 7, 3, dtype=torch.float64, requires_grad=True)
+    left = torch.randn(2, 7, 3, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(lambda a, b: gather_sum(messages, a, b), (w, v))
+    assert torch.autograd.gradcheck(lambda a, b: edge_dot(messages, a, b), (left, v))
+    assert torch.autograd.gradcheck(lambda a, b: edge_dot(messages, a, b), (v, left))
+
+
+def test_message_order_points_back_to_the_edges():
+    messages, source, target = messages_of(2)
+    assert torch.equal(source[messages.edge], messages.source)
+    assert torch.equal(target[messages.edge], messages.target)
+    assert (messages.target.diff() >= 0).all()
+    assert messages.degree[-1] == 0
+
+
+def test_no_edges():
+    messages = Messages.build(torch.zeros(0, dtype=torch.int64), torch.zeros(0, dtype=torch.int64), 3)
+    assert gather_sum(messages, torch.zeros(2, 0), torch.ones(1, 3, 4)).abs().sum() == 0
+    assert edge_dot(messages, torch.ones(1, 3, 4), torch.ones(2, 3, 4)).shape == (2, 0)
+
+
+def test_sparse_features_multiply_like_dense_ones():
+    x = torch.randn(20, 30) * (torch.rand(20, 30) < 0.05)
+    sparse = FeatureMatrix.of(x)
+    assert sparse.dense is None
+    w = torch.randn(30, 5, requires_grad=True)
+    out = sparse.project(w)
+    torch.testing.assert_close(out, x @ w)
+    g = torch.randn(20, 5)
+    out.backward(g)
+    torch.testing.assert_close(w.grad, x.t() @ g)
+    torch.testing.assert_close(sparse.row_norms(), x.norm(dim=1))
+    i, j = torch.randint(20, (2, 50))
+    torch.testing.assert_close(sparse.row_dots(i, j), (x[i] * x[j]).sum(1))
+    torch.testing.assert_close(sparse.row_scaled().to_dense(), x / x.abs().sum(1, keepdim=True).clamp(min=1e-12))
+
+
+def test_dropout_on_sparse_features_keeps_the_mean():
+    x = (torch.rand(400, 50) < 0.05).float()
+    total = FeatureMatrix.of(x).project(torch.ones(50, 1), 0.5, torch.Generator().manual_seed(0)).sum()
+    assert abs(float(total / x.sum()) - 1.0) < 0.1
