@@ -8,10 +8,10 @@ import pandas as pd
 import pytest
 import scipy.sparse
 import torch
-from conftest import tiny_graph
 from torch_geometric.data import Data
 from torch_geometric.utils import homophily as pyg_homophily
 
+from conftest import tiny_graph
 from spam_gnn import Graph, from_networkx, from_pandas, from_pyg, from_scipy, to_networkx, to_pyg
 from spam_gnn.errors import BadInput
 from spam_gnn.homophily import homophily

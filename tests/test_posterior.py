@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 import torch
-from conftest import tiny_graph
 
+from conftest import tiny_graph
 from spam_gnn.config import SpaMConfig
 from spam_gnn.data.synthetic import csbm, digits
 from spam_gnn.errors import BadInput

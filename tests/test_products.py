@@ -77,7 +77,7 @@ def test_sparse_features_multiply_like_dense_ones():
     torch.testing.assert_close(sparse.row_norms(), x.norm(dim=1))
     i, j = torch.randint(20, (2, 50))
     torch.testing.assert_close(sparse.row_dots(i, j), (x[i] * x[j]).sum(1))
-    torch.testing.assert_close(sparse.row_scaled().to_dense(), x / x.abs().sum(1, keepdim=True).clamp(min=1e-12))
+    torch.testing.assert_close(sparse.row_scaled().to_dense(), x / x.norm(dim=1, keepdim=True).clamp(min=1e-12))
 
 
 def test_dropout_on_sparse_features_keeps_the_mean():

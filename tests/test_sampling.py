@@ -6,8 +6,8 @@ import math
 
 import pytest
 import torch
-from conftest import tiny_graph
 
+from conftest import tiny_graph
 from spam_gnn.config import SpaMConfig
 from spam_gnn.errors import BadInput
 from spam_gnn.model import SpaM

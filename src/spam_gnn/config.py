@@ -30,7 +30,7 @@ class SpaMConfig:
     hidden: int = 64
     layers: int = 2
     encoder: bool = True  # H0 = relu(X W); the paper starts from H0 = X
-    scaling: Scaling = "auto"  # of features: rows of counts sum to one, other columns are standardised
+    scaling: Scaling = "auto"  # of features: rows of counts get norm one, other columns are standardised
     dropout: float = 0.5
     norm: Norm = "layer"
     residual: bool = True

@@ -16,7 +16,7 @@ from spam_gnn.prediction import Prediction
 class FeatureScaler(nn.Module):
     """How features are scaled: decided once, from the training graph, and stored with the weights.
 
-    `auto` divides rows of counts (nonnegative, mostly zero) by their sum and standardises the columns of anything else.
+    `auto` divides rows of counts (nonnegative, mostly zero) by their norm and standardises the columns of anything else.
     """
 
     def __init__(self, num_features: int, kind: Scaling = "auto") -> None:

@@ -106,10 +106,8 @@ def from_scipy(adjacency: Any, features: Any, y: Any = None, *, directed: bool |
     if shape != (features.shape[0], features.shape[0]):
         raise BadInput(f"adjacency: found shape {shape} for {features.shape[0]} rows of features; give (n, n)")
     edges = torch.from_numpy(np.stack([matrix.coords[0], matrix.coords[1]]).astype(np.int64))
-    if scipy.sparse.issparse(features):
-        x = csr_tensor(features)
-    else:
-        x = torch.from_numpy(np.asarray(features, dtype=np.float32))
+    sparse = scipy.sparse.issparse(features)
+    x = csr_tensor(features) if sparse else torch.tensor(np.asarray(features, dtype=np.float32))
     return Graph.build(x, edges, None if y is None else torch.from_numpy(np.asarray(y)), directed=directed)
 
 

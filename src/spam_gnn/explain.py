@@ -46,7 +46,7 @@ def explain_node(model: SpaM, graph: Graph, node: int, seed: int, samples: int =
                 "contribution": signed[:, span].mean(0),
             })  # fmt: skip
     frame = pd.concat([pd.DataFrame({k: v.numpy() for k, v in table.items()}) for table in tables], ignore_index=True)
-    edge = torch.as_tensor(frame.pop("edge").to_numpy())
+    edge = torch.tensor(frame.pop("edge").to_numpy())
     if outcome.distribution is None:
         probability = torch.tensor([0.0, 0.0, 1.0]).expand(len(frame), 3)
     else:

@@ -60,13 +60,12 @@ class FeatureMatrix:
         return _SparseProject.apply(self, dropout(self.values, rate, generator), weight)  # pyright: ignore[reportReturnType]
 
     def row_scaled(self) -> FeatureMatrix:
-        """Rows divided by their absolute sums; empty rows stay empty."""
+        """Rows divided by their Euclidean norms; empty rows stay empty."""
+        norms = self.row_norms().clamp(min=1e-12)
         if self.dense is not None:
-            return FeatureMatrix(self.shape, self.dense / self.dense.abs().sum(1, keepdim=True).clamp(min=1e-12))
+            return FeatureMatrix(self.shape, self.dense / norms.unsqueeze(1))
         assert self.values is not None
-        row_of = self._row_of()
-        sums = self.values.new_zeros(self.shape[0]).index_add(0, row_of, self.values.abs()).clamp(min=1e-12)
-        return replace(self, values=self.values / sums[row_of])
+        return replace(self, values=self.values / norms[self._row_of()])
 
     def column_scaled(self, shift: Tensor, scale: Tensor) -> FeatureMatrix:
         """(x - shift) * scale, column by column; the result is dense, since a shifted zero is no longer zero."""

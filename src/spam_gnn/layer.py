@@ -90,7 +90,8 @@ class S2Conv(nn.Module):
         width = value_channels or out_channels
         generator = generator or stream(0, "S2Conv")
         self.to_value = nn.Parameter(torch.empty(in_channels, width))
-        self.to_target = nn.Parameter(torch.empty(in_channels, width))
+        codes_targets = self.config.coder != "uniform"  # the only coder that does not look at the target
+        self.to_target = nn.Parameter(torch.empty(in_channels, width), requires_grad=codes_targets)
         ways = len(self.config.directions)
         signs = 2 if self.config.separate_signs else 1
         self.to_out = nn.Parameter(torch.empty(ways, signs, width, out_channels))

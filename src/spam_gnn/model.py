@@ -63,8 +63,9 @@ class SpaM(NodeModel):
         c, generator = self.config, stream(seed, "weights")
         self.num_features, self.num_classes = num_features, num_classes
         self.posterior = _make_posterior(c, num_features, num_classes, stream(seed, "posterior"))
+        learn_noise = c.learn_noise and c.posterior != "none"
         self.prior = SignPrior(
-            PriorConfig(c.prior, c.prior_probabilities, c.noise_rate, c.learn_noise, c.edge_if_related, c.edge_if_unrelated)
+            PriorConfig(c.prior, c.prior_probabilities, c.noise_rate, learn_noise, c.edge_if_related, c.edge_if_unrelated)
         )
         self.encode_weight = nn.Parameter(glorot(num_features, c.hidden, generator)) if c.encoder else None
         self.encode_bias = nn.Parameter(torch.zeros(c.hidden)) if c.encoder else None

@@ -22,8 +22,8 @@ class UnrolledCoder(Coder):
 
     a <- S(a + V_i^T (t_i - V_i a) / L_i, lambda / (2 L_i)),  L_i = sum of ||v_j||^2 over present j.
 
-    L_i bounds the largest eigenvalue of V_i^T V_i, so every step lowers the objective (an absent j counts itself in). The residual is an SpMM, the
-    correlation an SDDMM; nothing of size (messages x width) is made.
+    L_i bounds the largest eigenvalue of V_i^T V_i, so every step lowers the objective (an absent j counts itself in). The
+    residual is an SpMM, the correlation an SDDMM; nothing of size (messages x width) is made.
 
     Args:
         steps: T.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -98,7 +99,8 @@ def _one(settings: RunSettings, folder: Path, resume: bool) -> tuple[dict[str, A
         return json.loads(finished.read_text()), graph
     use_threads(graph, settings.model.hidden, settings.model.samples)
     with stop_on_sigterm(), epoch_bar(f"SpaM split {settings.split}", settings.train.epochs) as bar:
-        return train_run(settings, folder, resume=resume, progress=bar, graph=graph), graph
+        every = float(os.environ.get("SPAM_GNN_CHECKPOINT_SECONDS", "5"))
+        return train_run(settings, folder, resume=resume, progress=bar, checkpoint_seconds=every, graph=graph), graph
 
 
 def _reference(name: str, graph: Graph, settings: RunSettings) -> dict[str, float]:

@@ -1,0 +1,30 @@
+"""Markdown tables that say on what they were measured: commit, machine, versions."""
+
+from __future__ import annotations
+
+import platform
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+
+from spam_gnn.files import write_durably
+
+HERE = Path(__file__).resolve().parent
+
+
+def provenance() -> str:
+    """One line: commit (and whether the tree was changed since), cores, Python, torch."""
+    run = lambda *words: subprocess.run(words, capture_output=True, text=True, cwd=HERE, check=False).stdout.strip()  # noqa: E731
+    commit = run("git", "rev-parse", "--short=10", "HEAD") or "unknown"
+    changed = " with uncommitted changes" if run("git", "status", "--porcelain", "--", "../src") else ""
+    return (f"Measured at commit {commit}{changed}, {platform.machine()}, {torch.get_num_threads()} thread(s), "
+            f"Python {platform.python_version()}, torch {torch.__version__}.")  # fmt: skip
+
+
+def write_table(name: str, title: str, about: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """benchmarks/<name>.md: title, what it shows and how, the table, where it was measured."""
+    lines = [f"# {title}", "", about, "", f"| {' | '.join(header)} |", f"|{'---|' * len(header)}"]
+    lines += [f"| {' | '.join(row)} |" for row in rows]
+    write_durably(HERE / f"{name}.md", ("\n".join([*lines, "", provenance()]) + "\n").encode())

@@ -1,0 +1,250 @@
+"""The command line: what it writes, what it refuses, with which words and exit codes."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import subprocess
+import sys
+import time
+
+import pandas as pd
+import pytest
+
+from spam_gnn.cli import main
+
+QUICK = ["--epochs", "3", "--set", "hidden=8", "--set", "posterior_hidden=8", "--set", "predict_samples=2"]
+
+
+@pytest.fixture
+def run(monkeypatch, capsys):
+    """Call the command in this process: (exit code, standard output, standard error)."""
+
+    def call(*arguments):
+        monkeypatch.setattr(sys, "argv", ["spam-gnn", *map(str, arguments)])
+        with pytest.raises(SystemExit) as stop:
+            main()
+        printed = capsys.readouterr()
+        return stop.value.code or 0, printed.out, printed.err
+
+    return call
+
+
+@pytest.fixture
+def tables(tmp_path):
+    """Two good tables of 30 nodes: names, a topic with a few unknowns, two numbers and a word; a ring of edges."""
+    topics = ["art", "law", ""] * 10
+    rows = [f"n{i},{topics[i]},{i % 3}.5,{(i * 7) % 5},{'xy'[i % 2]}" for i in range(30)]
+    (tmp_path / "nodes.csv").write_text("id,topic,size,age,kind\n" + "\n".join(rows) + "\n")
+    edges = [f"n{i},n{(i + 1) % 30}" for i in range(30)]
+    (tmp_path / "edges.csv").write_text("source,target\n" + "\n".join(edges) + "\n")
+    return tmp_path
+
+
+def train_tables(run, folder, *more, out="run"):
+    return run("train", "--nodes", folder / "nodes.csv", "--edges", folder / "edges.csv", "--label", "topic",
+               "--out", folder / out, *QUICK, *more)  # fmt: skip
+
+
+def test_two_csv_files_to_a_run_folder(run, tables):
+    code, out, err = train_tables(run, tables, "--calibrate")
+    assert (code, err) == (0, "")
+    assert "accuracy" in out
+    folder = tables / "run"
+    assert {p.name for p in folder.iterdir()} == {
+        "config.json", "edges.csv", "history.csv", "metrics.json", "model.safetensors", "predictions.csv", "report.html",
+    }  # fmt: skip
+    metrics = json.loads((folder / "metrics.json").read_text())
+    for key in ("dataset", "model", "split", "seed", "test", "val", "epochs", "seconds", "peak_memory_mb",
+                "edge_sign_auroc", "edge_sign_auroc_against"):  # fmt: skip
+        assert key in metrics
+    for key in ("accuracy", "macro_f1", "nll", "brier", "ece", "roc_auc"):  # two classes, so roc_auc too
+        assert key in metrics["test"]
+    predictions = pd.read_csv(folder / "predictions.csv")
+    assert list(predictions.columns) == ["id", "prediction", "p_art", "p_law", "total_uncertainty", "structural_uncertainty"]
+    assert (predictions[["p_art", "p_law"]].sum(axis=1) - 1).abs().max() < 1e-4
+    edges = pd.read_csv(folder / "edges.csv")
+    assert len(edges) == 30
+    assert list(edges.columns) == ["source", "target", "p_negative", "p_absent", "p_positive", "verdict"]
+    assert len(pd.read_csv(folder / "history.csv")) == 3
+
+
+def test_predict_and_explain_use_the_folder_alone(run, tables):
+    train_tables(run, tables)
+    code, out, _ = run("predict", tables / "run")
+    assert code == 0
+    assert out.splitlines()[1:] == (tables / "run" / "predictions.csv").read_text().splitlines()[1:]
+    code, out, _ = run("predict", tables / "run", "--nodes", tables / "nodes.csv", "--edges", tables / "edges.csv",
+                       "--out", tables / "p.csv")  # fmt: skip
+    assert code == 0
+    assert len(pd.read_csv(tables / "p.csv")) == 30
+    code, out, _ = run("explain", tables / "run", "n4", "--json")
+    assert code == 0
+    assert {row["neighbour"] for row in json.loads(out)} == {"n3", "n5"}
+    code, out, _ = run("explain", tables / "run", "n4")
+    assert "n4" in out
+    assert "helps" in out or "noise" in out or "opposes" in out
+
+
+def test_all_splits_beside_a_reference(run, tmp_path):
+    code, out, _ = run("train", "csbm", "--split", "all", "--beside", "mlp", "--out", tmp_path / "r", *QUICK)
+    assert code == 0
+    assert "10 splits" in out
+    assert "10/10" in out
+    summary = json.loads((tmp_path / "r" / "summary.json").read_text())
+    assert len(summary["test"]["mlp"]) == 10
+    code, _, _ = run("train", "csbm", "--split", "all", "--out", tmp_path / "r", "--resume", *QUICK)
+    assert code == 0
+
+
+def test_resume_needs_the_same_settings_and_finished_runs_are_safe(run, tables):
+    train_tables(run, tables)
+    code, _, err = train_tables(run, tables)
+    assert (code, "holds a run already" in err) == (2, True)
+    (tables / "run" / "metrics.json").unlink()
+    code, _, err = train_tables(run, tables, "--resume", "--seed", "5")
+    assert (code, "seed: 0 there, 5 now" in err) == (2, True)
+
+
+def test_help_version_and_doctor(run):
+    code, out, _ = run("--version")
+    assert (code, out.startswith("spam-gnn ")) == (0, True)
+    for command in ("demo", "train", "predict", "explain", "doctor"):
+        code, out, _ = run(command, "--help")
+        assert code == 0
+        assert "--" in out
+    code, out, _ = run("doctor", "--json")
+    assert code == 0
+    facts = json.loads(out)
+    assert all(result.startswith("ok") for result in facts["self-test"].values())
+
+
+def test_help_does_not_wait_for_torch():
+    started = time.monotonic()
+    script = "import sys; sys.argv = ['spam-gnn', '--help']; from spam_gnn.cli import main\n"
+    script += "try: main()\nexcept SystemExit: pass\n"
+    script += "assert 'torch' not in sys.modules, 'torch was imported'"
+    subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, timeout=60)
+    assert time.monotonic() - started < 30
+
+
+def write(name, content):
+    def change(folder):
+        data = content if isinstance(content, bytes) else content.encode()
+        (folder / name).write_bytes(data)
+
+    return change
+
+
+def edit(name, old, new, count=1):
+    def change(folder):
+        path = folder / name
+        path.write_text(path.read_text().replace(old, new, count))
+
+    return change
+
+
+def make_directory(folder):
+    (folder / "nodes.csv").unlink()
+    (folder / "nodes.csv").mkdir()
+
+
+BAD_TABLES = {
+    "missing label column": (edit("nodes.csv", "topic", "subject"), [], "nodes.csv", "topic"),
+    "unknown id in edges": (edit("edges.csv", "n4,n5", "n4,n99"), [], "edges.csv:6", "n99"),
+    "empty end point": (edit("edges.csv", "n4,n5", "n4,"), [], "edges.csv:6", "empty"),
+    "NaN": (edit("nodes.csv", "n3,art,0.5", "n3,art,nan"), [], "nodes.csv:5", "size"),
+    "infinite": (edit("nodes.csv", "n3,art,0.5", "n3,art,inf"), [], "nodes.csv:5", "size"),
+    "missing number": (edit("nodes.csv", "n3,art,0.5", "n3,art,"), [], "nodes.csv:5", "size"),
+    "text in a number": (edit("nodes.csv", "n3,art,0.5", "n3,art,big"), [], "nodes.csv:5", "big"),
+    "one class": (edit("nodes.csv", ",law,", ",art,", 99), [], "nodes.csv", "class"),
+    "no labels": (lambda f: (edit("nodes.csv", ",law,", ",,", 99)(f), edit("nodes.csv", ",art,", ",,", 99)(f)), [],
+                  "nodes.csv", "label"),
+    "empty nodes": (write("nodes.csv", ""), [], "nodes.csv", "empty"),
+    "empty edges": (write("edges.csv", ""), [], "edges.csv", "empty"),
+    "header only": (write("nodes.csv", "id,topic,size\n"), [], "nodes.csv", "row"),
+    "duplicate ids": (edit("nodes.csv", "n3,art", "n2,art"), [], "nodes.csv:5", "n2"),
+    "empty id": (edit("nodes.csv", "n3,art", ",art"), [], "nodes.csv:5", "empty"),
+    "wrong encoding": (write("nodes.csv", "id,topic,a\nn1,caf\xe9,1\n".encode("latin-1")), [], "nodes.csv", "UTF-8"),
+    "binary": (write("nodes.csv", b"id,topic\x00\x01\n"), [], "nodes.csv", "NUL"),
+    "a spreadsheet": (write("nodes.csv", b"PK\x03\x04rest"), [], "nodes.csv", "zip"),
+    "bad gzip": (lambda f: (f / "nodes.csv").write_bytes(gzip.compress(b"id,topic\n")[:10]), [], "nodes.csv", ""),
+    "directory": (make_directory, [], "nodes.csv", "director"),
+    "file missing": (lambda f: (f / "nodes.csv").unlink(), [], "nodes.csv", "no such file"),
+    "ragged row": (edit("nodes.csv", "n3,art", "n3,art,7"), [], "nodes.csv:5", "fields"),
+    "duplicate column": (edit("nodes.csv", "size,age", "size,size"), [], "nodes.csv", "size"),
+    "one column of edges": (write("edges.csv", "source\nn1\n"), [], "edges.csv", ""),
+    "no such option column": (lambda _: None, ["--source", "form"], "edges.csv", "form"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BAD_TABLES)
+def test_bad_tables(run, tables, name):
+    change, more, place, words = BAD_TABLES[name]
+    change(tables)
+    code, out, err = train_tables(run, tables, *more)
+    assert code == 2, (out, err)
+    assert len(err.strip().splitlines()) == 1, err
+    assert place in err
+    assert words.lower() in err.lower()
+    assert "Traceback" not in err
+    assert not (tables / "run").exists(), "nothing may be written"
+
+
+BAD_CALLS = {
+    "unknown dataset": (["train", "texass"], 2, "did you mean 'texas'"),
+    "nothing named": (["train"], 2, "--nodes and --edges"),
+    "only nodes": (["train", "--nodes", "a.csv"], 2, "--edges"),
+    "both kinds": (["train", "csbm", "--nodes", "a.csv", "--edges", "b.csv"], 2, "one or the other"),
+    "misspelt setting": (["train", "csbm", "--set", "hiden=3"], 2, "did you mean 'hidden'"),
+    "setting without value": (["train", "csbm", "--set", "hidden"], 2, "key=value"),
+    "text for a number": (["train", "csbm", "--set", "hidden=many"], 2, "whole number"),
+    "bad choice": (["train", "csbm", "--set", "coder=lasso"], 2, "use one of exact"),
+    "negative": (["train", "csbm", "--set", "gamma=-1"], 2, "gamma"),
+    "bad preset": (["train", "csbm", "--preset", "papr"], 2, "did you mean 'paper'"),
+    "bad split": (["train", "csbm", "--split", "first"], 2, "--split"),
+    "no such split": (["train", "cora-metattack:0.25", "--split", "4"], 2, "split"),
+    "no epochs": (["train", "csbm", "--epochs", "0"], 2, "epochs"),
+    "no such device": (["train", "csbm", "--device", "tpu"], 2, "--device"),
+    "no such reference": (["train", "csbm", "--beside", "mpl"], 2, "did you mean 'mlp'"),
+    "unknown option": (["train", "csbm", "--sead", "3"], 2, "--sead"),
+    "unknown command": (["trian"], 2, "trian"),
+    "no run": (["predict", "absent-run"], 2, "config.json: not found"),
+    "no run to explain": (["explain", "absent-run", "3"], 2, "config.json: not found"),
+    "nothing to resume": (["train", "--resume", "--out", "absent-run"], 2, "not found"),
+}
+
+
+@pytest.mark.parametrize("name", BAD_CALLS)
+def test_bad_calls(run, tmp_path, monkeypatch, name):
+    monkeypatch.chdir(tmp_path)
+    arguments, expected, words = BAD_CALLS[name]
+    code, out, err = run(*arguments)
+    assert code == expected, (out, err)
+    assert len(err.strip().splitlines()) == 1, err
+    assert words in err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_unwritable_folder_is_a_disk_error(run, tmp_path):
+    (tmp_path / "file").write_text("in the way")
+    code, _, err = run("train", "csbm", "--out", tmp_path / "file" / "run", *QUICK)
+    assert code == 4, err
+    assert len(err.strip().splitlines()) == 1
+    assert (tmp_path / "file").read_text() == "in the way"
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+def test_a_read_only_folder_is_a_disk_error(run, tmp_path):
+    tmp_path.chmod(0o500)
+    code, _, err = run("train", "csbm", "--out", tmp_path / "run", *QUICK)
+    tmp_path.chmod(0o700)
+    assert code == 4, err
+
+
+def test_our_own_bugs_say_so(run, monkeypatch, tmp_path):
+    monkeypatch.setattr("spam_gnn.commands.train.run_training", lambda _: 1 / 0)
+    code, _, err = run("train", "csbm", "--out", tmp_path / "r")
+    assert code == 70
+    assert "please report it: ZeroDivisionError" in err
