@@ -156,7 +156,7 @@ def trained(graph, **settings):
 
 
 # csbm: 600 nodes, 3 classes, mean degree 10, 20 % noise edges, of the rest 70 % supporting, class means 2 standard deviations
-# from the origin; digits: 5 neighbours, 30 % planted wrong edges, grey-level noise 6 of 16, 5 % of the labels
+# from the origin; digits: 5 neighbours, 1.5 planted wrong edges per true one, grey-level noise 4 of 16, 5 % of the labels
 @pytest.mark.parametrize("make", [lambda: csbm(feature_strength=2.0, seed=0), lambda: digits(seed=0)], ids=["csbm", "digits"])
 def test_default_posterior_detects_edges(make):
     graph = make()

@@ -35,13 +35,13 @@ class SpaMConfig:
     norm: Norm = "layer"
     residual: bool = True
     # sparse signed layer
-    coder: str = "unrolled"  # exact, unrolled, amortised, uniform
-    coder_steps: int = 1
-    penalty: float = 0.05
+    coder: str = "uniform"  # exact, unrolled, amortised, uniform (why this one: docs/paper.md)
+    coder_steps: int = 3
+    penalty: float = 0.01
     aggregate: Aggregate = "normalised"
     self_term: bool = True
     separate_signs: bool = True
-    gamma: float = 0.5
+    gamma: float = 0.2
     gamma_mode: GammaMode = "learned"
     directions: Directions = "undirected"  # of a directed graph: listen to in-, out-, or both kinds of neighbours
     # posterior and sampling
@@ -49,7 +49,7 @@ class SpaMConfig:
     posterior_hidden: int = 64
     posterior_dropout: float = 0.5
     belief_rounds: int = 2
-    noise_quantile: float = 0.5
+    noise_quantile: float = 0.25
     posterior_gradient: float = 0.1  # share of the class loss's gradient that reaches the posterior; 0 cuts it off
     belief_input: bool = True  # the posterior's class beliefs (context labels among them) join the features
     context: float = 0.5  # share of training labels shown to the posterior each epoch; 1.0 shows all
@@ -58,7 +58,7 @@ class SpaMConfig:
     per_pair: bool = True  # one draw for both directions of an undirected edge
     estimator: Estimator = "straight-through"
     temperature: float = 0.5  # of the gumbel estimator
-    samples: int = 4  # K while training
+    samples: int = 2  # K while training
     predict_samples: int = 16  # K at prediction
     # prior and observation channel
     prior: PriorKind = "labelled-pairs"

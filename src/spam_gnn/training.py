@@ -18,13 +18,14 @@ from spam_gnn.graph import Graph
 class TrainConfig:
     """How a model is trained; the same for SpaM and its competitors."""
 
-    epochs: int = 300
-    patience: int = 100  # epochs without a better validation score before stopping
+    epochs: int = 200
+    patience: int = 60  # epochs without a better validation score before stopping
     learning_rate: float = 0.01
-    weight_decay: float = 5e-4  # on weight matrices only
+    weight_decay: float = 5e-3  # on weight matrices only
     clip: float = 5.0  # largest gradient norm; 0 turns clipping off
     decay: float = 0.5  # factor on the learning rate when validation stands still
     decay_patience: int = 50
+    val_samples: int = 4  # K of the validation that follows each epoch
     select: bool = True  # keep the weights of the best validation epoch; False trains for `epochs` and keeps the last
 
     def __post_init__(self) -> None:
@@ -137,7 +138,7 @@ def _validate(
     """Log the epoch; on a better validation score keep the weights; on a plateau lower the rate, then stop."""
     row = {"epoch": float(state.epoch), **parts, "learning_rate": state.learning_rate}
     if config.select:
-        log_prob = model.predict(graph, seed, samples=None).log_marginal
+        log_prob = model.predict(graph, seed, samples=config.val_samples).log_marginal
         right = log_prob.argmax(-1) == graph.y
         row["train_accuracy"] = float(right[graph.train_mask].float().mean())
         row["val_accuracy"] = float(right[graph.val_mask].float().mean())

@@ -79,7 +79,7 @@ def _csbm_edges(
 
 
 def digits(
-    neighbours: int = 5, wrong_edges: float = 0.3, feature_noise: float = 6.0, labelled: float = 0.05, seed: int = 0
+    neighbours: int = 5, wrong_edges: float = 1.5, feature_noise: float = 4.0, labelled: float = 0.05, seed: int = 0
 ) -> Graph:
     """scikit-learn's 1,797 handwritten digits as a graph with planted wrong edges.
 

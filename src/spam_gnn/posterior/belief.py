@@ -45,7 +45,7 @@ class BeliefConfig:
     dropout: float = 0.5
     rounds: int = 2  # of belief propagation; 0 judges edges by features and labels alone
     known: float = 0.98  # how far a context label is trusted
-    noise_quantile: float = 0.5  # eta is this quantile of r over class pairs, weighted by chance frequency
+    noise_quantile: float = 0.25  # eta is this quantile of r over class pairs, weighted by chance frequency
 
 
 class BeliefPosterior(SignPosterior):
