@@ -35,7 +35,7 @@ class SpaMConfig:
     norm: Norm = "layer"
     residual: bool = True
     # sparse signed layer
-    coder: str = "uniform"  # exact, unrolled, amortised, uniform (why this one: docs/paper.md)
+    coder: str = "uniform"  # exact, unrolled, amortised, uniform (why this one: docs/trials.md)
     coder_steps: int = 3
     penalty: float = 0.01
     aggregate: Aggregate = "normalised"
@@ -58,7 +58,7 @@ class SpaMConfig:
     per_pair: bool = True  # one draw for both directions of an undirected edge
     estimator: Estimator = "straight-through"
     temperature: float = 0.5  # of the gumbel estimator
-    samples: int = 2  # K while training
+    samples: int = 4  # K while training
     predict_samples: int = 16  # K at prediction
     # prior and observation channel
     prior: PriorKind = "labelled-pairs"

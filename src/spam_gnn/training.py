@@ -25,7 +25,7 @@ class TrainConfig:
     clip: float = 5.0  # largest gradient norm; 0 turns clipping off
     decay: float = 0.5  # factor on the learning rate when validation stands still
     decay_patience: int = 50
-    val_samples: int = 4  # K of the validation that follows each epoch
+    val_samples: int = 8  # K of the validation that follows each epoch
     select: bool = True  # keep the weights of the best validation epoch; False trains for `epochs` and keeps the last
 
     def __post_init__(self) -> None:
