@@ -12,7 +12,7 @@ from torch_geometric.data import Data
 from torch_geometric.utils import homophily as pyg_homophily
 
 from conftest import tiny_graph
-from spam_gnn import Graph, from_networkx, from_pandas, from_pyg, from_scipy, to_networkx, to_pyg
+from spam_gnn import Graph, from_networkx, from_pandas, from_pyg, from_scipy, to_networkx, to_pandas, to_pyg, to_scipy
 from spam_gnn.errors import BadInput
 from spam_gnn.homophily import homophily
 
@@ -117,6 +117,18 @@ def test_scipy_and_pandas():
     assert graph.num_edges == 4
     with pytest.raises(BadInput, match="row 1, column 'target': no node has that id"):
         from_pandas(nodes.iloc[:2], edges)
+
+
+def test_scipy_and_pandas_round_trips():
+    graph = tiny_graph(7)
+    again = from_scipy(*to_scipy(graph))
+    assert torch.equal(again.edge_index, graph.edge_index)
+    assert torch.equal(again.x, graph.x)
+    assert torch.equal(again.y, graph.y)
+    again = from_pandas(*to_pandas(graph))
+    assert torch.equal(again.edge_index, graph.edge_index)
+    assert torch.equal(again.y, graph.y)
+    torch.testing.assert_close(again.x, graph.x)
 
 
 def test_homophily_agrees_with_pyg():

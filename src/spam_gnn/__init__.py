@@ -9,7 +9,7 @@ from spam_gnn.version import __version__
 
 if TYPE_CHECKING:
     from spam_gnn.config import SpaMConfig
-    from spam_gnn.convert import from_networkx, from_pandas, from_pyg, from_scipy, to_networkx, to_pyg
+    from spam_gnn.convert import from_networkx, from_pandas, from_pyg, from_scipy, to_networkx, to_pandas, to_pyg, to_scipy
     from spam_gnn.data.synthetic import csbm, digits
     from spam_gnn.estimator import SpaMClassifier
     from spam_gnn.graph import Graph
@@ -23,12 +23,13 @@ _HOME = {
     "Graph": "graph", "S2Config": "layer", "S2Conv": "layer", "SignPosterior": "posterior", "SpaM": "model",
     "SpaMClassifier": "estimator", "SpaMConfig": "config", "TrainConfig": "training", "csbm": "data.synthetic",
     "digits": "data.synthetic", "from_networkx": "convert", "from_pandas": "convert", "from_pyg": "convert",
-    "from_scipy": "convert", "to_networkx": "convert", "to_pyg": "convert",
+    "from_scipy": "convert", "to_networkx": "convert", "to_pandas": "convert", "to_pyg": "convert", "to_scipy": "convert",
 }  # fmt: skip
 
 __all__ = [
     "Graph", "S2Config", "S2Conv", "SignPosterior", "SpaM", "SpaMClassifier", "SpaMConfig", "TrainConfig", "__version__",
-    "csbm", "digits", "from_networkx", "from_pandas", "from_pyg", "from_scipy", "to_networkx", "to_pyg",
+    "csbm", "digits", "from_networkx", "from_pandas", "from_pyg", "from_scipy", "to_networkx", "to_pandas",
+    "to_pyg", "to_scipy",
 ]  # fmt: skip
 
 

@@ -111,6 +111,25 @@ def from_scipy(adjacency: Any, features: Any, y: Any = None, *, directed: bool |
     return Graph.build(x, edges, None if y is None else torch.from_numpy(np.asarray(y)), directed=directed)
 
 
+def to_scipy(graph: Graph) -> tuple[scipy.sparse.csr_array, np.ndarray, np.ndarray]:
+    """Adjacency (entry (i, j) is an edge i -> j), dense features, labels with -1 unknown: what :func:`from_scipy` takes."""
+    source, target = graph.edge_index.numpy()
+    shape = (graph.num_nodes, graph.num_nodes)
+    adjacency = scipy.sparse.csr_array((np.ones(graph.num_edges, dtype=np.float32), (source, target)), shape=shape)
+    return adjacency, graph.features.to_dense().numpy(), graph.y.numpy()
+
+
+def to_pandas(graph: Graph) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Nodes (id, label, one column x0, x1, ... per feature) and edges (source, target; an undirected edge once)."""
+    names = np.array(graph.node_names or [str(i) for i in range(graph.num_nodes)], dtype=object)
+    dense = graph.features.to_dense().numpy()
+    nodes = pd.DataFrame(dense, columns=pd.Index([f"x{i}" for i in range(dense.shape[1])]))
+    nodes.insert(0, "id", names)
+    nodes.insert(1, "label", [None if c < 0 else graph.class_names[c] for c in graph.y.tolist()])
+    listed = graph.edge_index if graph.directed else graph.edge_index[:, graph.edge_index[0] < graph.edge_index[1]]
+    return nodes, pd.DataFrame({"source": names[listed[0].numpy()], "target": names[listed[1].numpy()]})
+
+
 def from_pandas(
     nodes: pd.DataFrame,
     edges: pd.DataFrame,

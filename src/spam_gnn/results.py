@@ -129,7 +129,7 @@ def report_content(
     if bool(test.any()):
         cells = graph.y[test] * graph.num_classes + label[test]
         confusion = torch.bincount(cells, minlength=graph.num_classes**2).reshape(graph.num_classes, -1).numpy()
-    columns = sorted({key for row in state.history for key in row})
+    columns = sorted({key for row in state.history for key in row} - {"learning_rate"})
     detection: dict[str, Any] = {}
     if metrics["edge_sign_auroc"] is not None:
         detection = {"AUROC of p(+1) - p(-1)": metrics["edge_sign_auroc"], "against": metrics["edge_sign_auroc_against"]}
