@@ -27,16 +27,15 @@ class EpochBar:
 
     def __call__(self, state: TrainState) -> None:
         row = state.history[-1]
-        parts = "  ".join(
-            f"{name} {row[name]:.3f}" for name in ("loss", "class", "structure", "val_accuracy") if name in row
-        )
+        shown = {"loss": "loss", "class": "class", "val_accuracy": "val"}  # what fits a terminal of 80 columns
+        parts = " ".join(f"{short} {row[name]:.3f}" for name, short in shown.items() if name in row)
         self._progress.update(self._task, completed=state.epoch, numbers=parts)
 
 
 @contextmanager
 def epoch_bar(what: str, epochs: int) -> Iterator[EpochBar]:
     """A progress bar for one training."""
-    columns = (TextColumn("{task.description}"), BarColumn(bar_width=20), TextColumn("{task.completed}/{task.total}"),
+    columns = (TextColumn("{task.description}"), BarColumn(bar_width=12), TextColumn("{task.completed}/{task.total}"),
                TextColumn("{task.fields[numbers]}"), TimeRemainingColumn())  # fmt: skip
     with Progress(*columns, console=ERR, transient=True, disable=not ERR.is_terminal) as progress:
         yield EpochBar(progress, progress.add_task(what, total=epochs, numbers=""))

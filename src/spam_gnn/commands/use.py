@@ -79,4 +79,5 @@ def run_explain(run: Path, node: str, samples: int, as_json: bool) -> None:
     columns = ("neighbour", "verdict", "p_negative", "p_absent", "p_positive", "coefficient", "coefficient_std", "contribution")
     rows = [[str(v) if isinstance(v, str | int) else f"{v:.3f}" for v in row] for row in
             frame[list(columns)].itertuples(index=False)]  # fmt: skip
-    table(f"neighbours of {node}, averaged over {samples} signed graphs", columns, rows)
+    header = ("neighbour", "verdict", "p(-1)", "p(0)", "p(+1)", "alpha", "± std", "weight")  # fits 80 columns
+    table(f"neighbours of {node}, averaged over {samples} signed graphs", header, rows)
