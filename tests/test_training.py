@@ -14,7 +14,7 @@ import torch
 
 from spam_gnn import SpaM, SpaMConfig, TrainConfig, csbm
 from spam_gnn.checkpoint import load_state, read_tensors, save_state, write_tensors
-from spam_gnn.errors import BadInput, DiskError
+from spam_gnn.errors import BadInput, DiskError, Interrupted
 from spam_gnn.files import remove_leftovers, write_durably, write_json
 from spam_gnn.run import RunSettings, train_run
 from spam_gnn.source import DataSource
@@ -117,6 +117,16 @@ def test_ctrl_c_and_sigterm_leave_a_resumable_run(tmp_path):
         assert "continue with --resume" in error
         assert len(error.strip().splitlines()) == 1
         assert {p.name for p in out.iterdir()} == {"config.json", "checkpoint.safetensors"}
+
+
+def test_a_polite_stop_resumes_to_the_same_bits(tmp_path):
+    """Stop between any two epochs, resume, and end as an undisturbed run does."""
+    train_run(RUN, tmp_path / "calm", checkpoint_seconds=1e9)
+    asked = iter([None, None, 130])
+    with pytest.raises(Interrupted, match="stopped after 3 epochs"):
+        train_run(RUN, tmp_path / "stopped", stop_requested=lambda: next(asked), checkpoint_seconds=1e9)
+    train_run(RUN, tmp_path / "stopped", resume=True, checkpoint_seconds=1e9)
+    compare(tmp_path / "calm", tmp_path / "stopped")
 
 
 def test_a_damaged_file_is_one_line(tmp_path):

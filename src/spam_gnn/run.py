@@ -65,10 +65,14 @@ def train_run(
     *,
     resume: bool = False,
     progress: Progress | None = None,
+    stop_requested: Callable[[], int | None] | None = None,
     checkpoint_seconds: float = 5.0,
     graph: Graph | None = None,
 ) -> dict[str, Any]:
-    """Train in `folder` and return the metrics. An interrupted run continues with `resume`, to bit-identical weights."""
+    """Train in `folder` and return the metrics. An interrupted run continues with `resume`, to bit-identical weights.
+
+    `stop_requested` is asked after every epoch; an exit code instead of None saves the state and raises `Interrupted`.
+    """
     graph = graph or settings.source.load(settings.split, settings.seed)
     check_trainable(graph, settings.train)
     model = SpaM(graph.num_features, graph.num_classes, settings.model, settings.seed)
@@ -77,29 +81,20 @@ def train_run(
     state = optimiser = None
     if resume and checkpoint.exists():
         state, optimiser = load_state(checkpoint, model, settings.train)
-    saved = [time.monotonic()]
+    saved = time.monotonic()
 
     def after_epoch(now: TrainState, model: NodeModel, optimiser: torch.optim.Optimizer) -> None:
-        if time.monotonic() - saved[0] >= checkpoint_seconds:
+        nonlocal saved
+        stop = None if stop_requested is None else stop_requested()
+        if stop is not None or time.monotonic() - saved >= checkpoint_seconds:
             save_state(checkpoint, now, model, optimiser)
-            saved[0] = time.monotonic()
+            saved = time.monotonic()
+        if stop is not None:  # only here, between epochs, is the state one that can be continued bit for bit
+            raise Interrupted(f"{folder}: stopped after {now.epoch} epochs; continue with --resume --out {folder}", stop)
         if progress is not None:
             progress(now)
 
-    latest: list[tuple[TrainState, NodeModel, torch.optim.Optimizer]] = []
-
-    def remember(*now: Any) -> None:
-        latest[:] = [now]
-        after_epoch(*now)
-
-    try:
-        state = fit(model, graph, settings.train, settings.seed, state=state, optimiser=optimiser, on_epoch=remember)
-    except (KeyboardInterrupt, Interrupted) as stop:
-        if latest:
-            save_state(checkpoint, *latest[0])
-        code = stop.exit_code if isinstance(stop, Interrupted) else 130
-        epoch = latest[0][0].epoch if latest else 0
-        raise Interrupted(f"{folder}: stopped after {epoch} epochs; continue with --resume --out {folder}", code) from None
+    state = fit(model, graph, settings.train, settings.seed, state=state, optimiser=optimiser, on_epoch=after_epoch)
     metrics = write_results(folder, model, graph, state, settings.split, settings.seed, settings.calibrate)
     write_tensors(folder / MODEL, model.state_dict(), {"temperature": metrics["temperature"]})
     write_json(folder / METRICS, metrics)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import statistics
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from types import FrameType
 
@@ -42,17 +42,24 @@ def epoch_bar(what: str, epochs: int) -> Iterator[EpochBar]:
 
 
 @contextmanager
-def stop_on_sigterm() -> Iterator[None]:
-    """A polite kill is an interruption like Ctrl-C: the run is saved and can be resumed."""
+def polite_stop() -> Iterator[Callable[[], int | None]]:
+    """Ctrl-C and a polite kill wait for the end of the epoch, so that the run can be saved; a second one does not wait.
 
-    def stop(number: int, frame: FrameType | None) -> None:  # noqa: ARG001
-        raise Interrupted("terminated", 143)
+    Yields a function that tells whether to stop, and with which exit code (128 + the signal's number).
+    """
+    asked: list[int] = []
 
-    before = signal.signal(signal.SIGTERM, stop)
+    def note(number: int, frame: FrameType | None) -> None:  # noqa: ARG001
+        if asked:
+            raise Interrupted("stopped at once; the last checkpoint can be resumed", 128 + number)
+        asked.append(128 + number)
+
+    before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        yield
+        yield lambda: asked[0] if asked else None
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:

@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 from spam_gnn.baselines import make_baseline
-from spam_gnn.commands.console import OUT, epoch_bar, stop_on_sigterm, table
+from spam_gnn.commands.console import OUT, epoch_bar, polite_stop, table
 from spam_gnn.config import SpaMConfig
 from spam_gnn.errors import BadInput
 from spam_gnn.evaluation.metrics import node_metrics
@@ -36,8 +36,8 @@ def run_demo(out: Path, seed: int) -> None:
         f"{int(graph.train_mask.sum())} training labels, edge homophily {homophily(graph).edge:.2f}"
     )
     use_threads(graph, settings.model.hidden, settings.model.samples)
-    with stop_on_sigterm(), epoch_bar("SpaM", settings.train.epochs) as bar:
-        metrics = train_run(settings, out, progress=bar, graph=graph)
+    with polite_stop() as stop, epoch_bar("SpaM", settings.train.epochs) as bar:
+        metrics = train_run(settings, out, progress=bar, stop_requested=stop, graph=graph)
     (out / _MARK).write_text("Written by `spam-gnn demo`, which replaces this folder when it runs again.\n")
     rows = [["SpaM (posterior over signed graphs)", *_numbers(metrics["test"])]]
     for name, meaning in (("mlp", "features only"), ("gcn", "trusts every edge")):

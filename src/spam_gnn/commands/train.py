@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from spam_gnn.baselines import BASELINES, make_baseline
-from spam_gnn.commands.console import OUT, epoch_bar, mean_and_spread, stop_on_sigterm, table
+from spam_gnn.commands.console import OUT, epoch_bar, mean_and_spread, polite_stop, table
 from spam_gnn.commands.parse import apply_settings
 from spam_gnn.config import SpaMConfig
 from spam_gnn.data.tables import TableColumns
@@ -98,9 +98,11 @@ def _one(settings: RunSettings, folder: Path, resume: bool) -> tuple[dict[str, A
     if resume and finished.exists() and read_settings(folder) == settings:
         return json.loads(finished.read_text()), graph
     use_threads(graph, settings.model.hidden, settings.model.samples)
-    with stop_on_sigterm(), epoch_bar(f"SpaM split {settings.split}", settings.train.epochs) as bar:
+    with polite_stop() as stop, epoch_bar(f"SpaM split {settings.split}", settings.train.epochs) as bar:
         every = float(os.environ.get("SPAM_GNN_CHECKPOINT_SECONDS", "5"))
-        return train_run(settings, folder, resume=resume, progress=bar, checkpoint_seconds=every, graph=graph), graph
+        return train_run(
+            settings, folder, resume=resume, progress=bar, stop_requested=stop, checkpoint_seconds=every, graph=graph
+        ), graph
 
 
 def _reference(name: str, graph: Graph, settings: RunSettings) -> dict[str, float]:
