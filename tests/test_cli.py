@@ -12,7 +12,9 @@ import time
 import pandas as pd
 import pytest
 
+from spam_gnn import TrainConfig, csbm
 from spam_gnn.cli import main
+from spam_gnn.data import catalog
 
 QUICK = ["--epochs", "3", "--set", "hidden=8", "--set", "posterior_hidden=8", "--set", "predict_samples=2"]
 
@@ -248,3 +250,18 @@ def test_our_own_bugs_say_so(run, monkeypatch, tmp_path):
     code, _, err = run("train", "csbm", "--out", tmp_path / "r")
     assert code == 70
     assert "please report it: ZeroDivisionError" in err
+
+
+def test_the_demo_replaces_its_own_folder_and_no_other(run, tmp_path, monkeypatch):
+    monkeypatch.setattr(catalog, "load", lambda *_: csbm(nodes=60, seed=0))  # a small graph instead of the digits
+    monkeypatch.setattr("spam_gnn.commands.demo.TrainConfig", lambda: TrainConfig(epochs=2))
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.tex").write_text("years of work")
+    code, _, err = run("demo", "--out", tmp_path / "mine")
+    assert (code, "was not made by the demo" in err) == (2, True)
+    assert [p.name for p in (tmp_path / "mine").iterdir()] == ["thesis.tex"]
+    for _ in range(2):
+        code, out, err = run("demo", "--out", tmp_path / "demo")
+        assert (code, err) == (0, "")
+        assert "trusts every edge" in out
+        assert (tmp_path / "demo" / "report.html").exists()

@@ -11,9 +11,10 @@ from spam_gnn.commands.console import OUT, epoch_bar, polite_stop, table
 from spam_gnn.config import SpaMConfig
 from spam_gnn.errors import BadInput
 from spam_gnn.evaluation.metrics import node_metrics
+from spam_gnn.files import make_folder, write_durably
 from spam_gnn.homophily import homophily
 from spam_gnn.resources import use_threads
-from spam_gnn.run import CONFIG, RunSettings, train_run
+from spam_gnn.run import RunSettings, train_run
 from spam_gnn.source import DataSource
 from spam_gnn.training import TrainConfig, fit
 
@@ -23,10 +24,7 @@ _MARK = "demo.txt"
 def run_demo(out: Path, seed: int) -> None:
     """Train SpaM, a features-only and a plain-GCN baseline on `digits`, compare, and leave the report."""
     started = time.perf_counter()
-    if (out / _MARK).exists():
-        shutil.rmtree(out)  # an earlier demo; any other folder is refused below
-    elif (out / CONFIG).exists():
-        raise BadInput(f"{out}: holds a run of yours; choose another --out for the demo")
+    _take_folder(out)
     settings = RunSettings(DataSource("digits"), SpaMConfig(), TrainConfig(), 0, seed)
     graph = settings.source.load(0, seed)
     assert graph.edge_sign is not None
@@ -38,7 +36,6 @@ def run_demo(out: Path, seed: int) -> None:
     use_threads(graph, settings.model.hidden, settings.model.samples)
     with polite_stop() as stop, epoch_bar("SpaM", settings.train.epochs) as bar:
         metrics = train_run(settings, out, progress=bar, stop_requested=stop, graph=graph)
-    (out / _MARK).write_text("Written by `spam-gnn demo`, which replaces this folder when it runs again.\n")
     rows = [["SpaM (posterior over signed graphs)", *_numbers(metrics["test"])]]
     for name, meaning in (("mlp", "features only"), ("gcn", "trusts every edge")):
         model = make_baseline(name, graph, seed)
@@ -52,6 +49,16 @@ def run_demo(out: Path, seed: int) -> None:
         f"edge signs: AUROC {metrics['edge_sign_auroc']:.3f} against {metrics['edge_sign_auroc_against']}"
     )
     OUT.print(f"done in {time.perf_counter() - started:.0f} s; open {out / 'report.html'}")
+
+
+def _take_folder(out: Path) -> None:
+    """A new or empty folder, or one that an earlier demo made and marked; anything else is the user's and stays untouched."""
+    if (out / _MARK).exists():
+        shutil.rmtree(out)
+    elif out.is_dir() and any(out.iterdir()):
+        raise BadInput(f"{out}: is not empty and was not made by the demo; choose another --out")
+    make_folder(out)
+    write_durably(out / _MARK, b"Written by `spam-gnn demo`, which replaces this folder when it runs again.\n")
 
 
 def _numbers(test: dict[str, float]) -> list[str]:
