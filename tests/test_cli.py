@@ -254,7 +254,7 @@ def test_our_own_bugs_say_so(run, monkeypatch, tmp_path):
 
 def test_the_demo_replaces_its_own_folder_and_no_other(run, tmp_path, monkeypatch):
     monkeypatch.setattr(catalog, "load", lambda *_: csbm(nodes=60, seed=0))  # a small graph instead of the digits
-    monkeypatch.setattr("spam_gnn.commands.demo.TrainConfig", lambda: TrainConfig(epochs=2))
+    monkeypatch.setattr("spam_gnn.commands.demo.TrainConfig", lambda **_: TrainConfig(epochs=2))
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.tex").write_text("years of work")
     code, _, err = run("demo", "--out", tmp_path / "mine")
