@@ -13,7 +13,7 @@ import sys
 
 import torch
 
-from spam_gnn.baselines import make_baseline
+from spam_gnn.baselines.registry import make_baseline
 from spam_gnn.config import SpaMConfig
 from spam_gnn.data import catalog
 from spam_gnn.evaluation.metrics import edge_sign_auroc, node_metrics

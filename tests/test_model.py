@@ -69,7 +69,7 @@ def test_presets():
 @pytest.mark.parametrize("preset", ["default", "paper"])
 def test_relabelling_nodes_changes_nothing(graph, preset):
     model = small(graph, preset=preset)
-    model.learn_scaling(graph)
+    model.begin(graph, 0)
     order = torch.randperm(graph.num_nodes, generator=torch.Generator().manual_seed(0))
     moved = graph.relabel(order)
     here = model.predict(model.prepare(graph), 5).probability
@@ -113,7 +113,7 @@ def test_same_seed_same_numbers_other_seed_others(graph):
 def test_a_targets_own_label_does_not_reach_its_prediction(graph):
     """Context and target are disjoint; flipping a target's label leaves the forward pass as it is."""
     model = small(graph)
-    model.learn_scaling(graph)
+    model.begin(graph, 0)
     context = graph.train_mask & (torch.arange(80) % 2 == 0)
     target = graph.train_mask & ~context
     here = model(model.prepare(graph), context, seed=0).prediction.log_prob
@@ -154,7 +154,7 @@ def test_both_class_losses_by_hand_and_in_order():
 
 def test_the_total_is_the_weighted_sum_of_its_parts(graph):
     model = small(graph)
-    model.learn_scaling(graph)
+    model.begin(graph, 0)
     prepared = model.prepare(graph)
     context = graph.train_mask & (torch.arange(80) % 2 == 0)
     outcome = model(prepared, context, seed=0)
@@ -170,7 +170,7 @@ def test_the_total_is_the_weighted_sum_of_its_parts(graph):
 def test_exact_average_through_the_whole_model():
     tiny = tiny_graph(5)
     model = small(tiny)
-    model.learn_scaling(tiny)
+    model.begin(tiny, 0)
     prepared = model.prepare(tiny)
     with torch.no_grad():
         q = model.edge_distribution(prepared)
@@ -182,7 +182,7 @@ def test_exact_average_through_the_whole_model():
 
 def test_divergence_names_the_tensor_and_the_step(graph):
     model = small(graph)
-    model.learn_scaling(graph)
+    model.begin(graph, 0)
     model.classify_weight.data.fill_(float("nan"))
     with pytest.raises(Diverged, match="epoch 0: the loss part 'loss' is nan"):
         fit(model, graph, TrainConfig(epochs=2), seed=0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -56,9 +57,21 @@ class NodeModel(nn.Module, ABC):
 
     scaler: FeatureScaler
 
-    def learn_scaling(self, graph: Graph) -> None:
-        """Called once before the first epoch."""
+    def begin(self, graph: Graph, seed: int) -> None:  # noqa: ARG002 - for models that need it
+        """Called once before the first epoch, with the graph as the user gave it. What is learned here must go into buffers or
+        parameters, so that a resumed or saved model has it; it may read training labels only."""
         self.scaler.learn(graph)
+
+    def parameter_groups(self, weight_decay: float) -> list[dict[str, Any]]:
+        """What Adam optimises: decay on weight matrices and none on biases, norms, gammas, penalties and compatibilities.
+
+        A group may hold `rate_factor`, which multiplies the learning rate of the run.
+        """
+        decayed, free = [], []
+        for name, parameter in self.named_parameters():
+            if parameter.requires_grad:
+                (decayed if parameter.ndim >= 2 and "compatibility" not in name else free).append(parameter)
+        return [{"params": decayed, "weight_decay": weight_decay}, {"params": free, "weight_decay": 0.0}]
 
     @abstractmethod
     def prepare(self, graph: Graph) -> Graph:

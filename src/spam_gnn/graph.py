@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -151,6 +151,11 @@ class Graph:
         ends = self.edge_index.reshape(-1) if self.directed else self.edge_index[0]
         degree = torch.bincount(ends, minlength=self.num_nodes).to(torch.float32).clamp(min=1.0).log()
         return degree[self.edge_index[0]] + degree[self.edge_index[1]]
+
+    @cached_property
+    def derived(self) -> dict[str, Any]:
+        """What models have computed of this very graph (two-hop edges, a spectrum), by name; empty on every fresh copy."""
+        return {}
 
     @cached_property
     def _messages(self) -> dict[Direction, Messages]:

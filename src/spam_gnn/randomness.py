@@ -10,7 +10,9 @@ Two kinds of stream:
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+from collections.abc import Iterator
 
 import torch
 from torch import Tensor
@@ -29,6 +31,14 @@ def seed_for(seed: int, purpose: str, *counters: int) -> int:
 def stream(seed: int, purpose: str, *counters: int) -> torch.Generator:
     """A fresh CPU generator for one purpose; call again with the same arguments for the same numbers."""
     return torch.Generator().manual_seed(seed_for(seed, purpose, *counters))
+
+
+@contextlib.contextmanager
+def library_draws(seed: int, purpose: str, *counters: int) -> Iterator[None]:
+    """For library code that draws from torch's global state (PyG's initialisers, dropouts): seeded inside, restored after."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed_for(seed, purpose, *counters))
+        yield
 
 
 def _shift_right(x: Tensor, bits: int) -> Tensor:

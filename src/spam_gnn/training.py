@@ -54,12 +54,8 @@ EpochHook = Callable[[TrainState, NodeModel, torch.optim.Optimizer], None]
 
 
 def make_optimiser(model: NodeModel, config: TrainConfig) -> torch.optim.Adam:
-    """Adam with decay on weight matrices and none on biases, norms, gammas, penalties and compatibilities."""
-    decayed, free = [], []
-    for name, parameter in model.named_parameters():
-        if parameter.requires_grad:
-            (decayed if parameter.ndim >= 2 and "compatibility" not in name else free).append(parameter)
-    groups = [{"params": decayed, "weight_decay": config.weight_decay}, {"params": free, "weight_decay": 0.0}]
+    """Adam over the model's own parameter groups; groups without parameters are left out."""
+    groups = [{"rate_factor": 1.0, **g} for g in model.parameter_groups(config.weight_decay) if g["params"]]
     return torch.optim.Adam(groups, lr=config.learning_rate)
 
 
@@ -93,7 +89,7 @@ def fit(
     """
     check_trainable(graph, config)
     if state is None:
-        model.learn_scaling(graph)
+        model.begin(graph, seed)
         state = TrainState(learning_rate=config.learning_rate)
     optimiser = optimiser or make_optimiser(model, config)
     prepared = model.prepare(graph)
@@ -115,7 +111,7 @@ def _train_epoch(
     model: NodeModel, graph: Graph, config: TrainConfig, optimiser: torch.optim.Optimizer, seed: int, state: TrainState
 ) -> dict[str, float]:
     for group in optimiser.param_groups:
-        group["lr"] = state.learning_rate
+        group["lr"] = state.learning_rate * group["rate_factor"]
     optimiser.zero_grad(set_to_none=True)
     parts = model.training_loss(graph, seed, state.epoch)
     numbers = {name: float(value.detach()) for name, value in parts.items()}

@@ -6,7 +6,7 @@ import shutil
 import time
 from pathlib import Path
 
-from spam_gnn.baselines import make_baseline
+from spam_gnn.baselines.registry import make_baseline
 from spam_gnn.commands.console import OUT, epoch_bar, polite_stop, table
 from spam_gnn.config import SpaMConfig
 from spam_gnn.errors import BadInput

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from spam_gnn.baselines import BASELINES, make_baseline
+from spam_gnn.baselines.registry import make_baseline, systems
 from spam_gnn.commands.console import OUT, epoch_bar, mean_and_spread, polite_stop, table
 from spam_gnn.commands.parse import apply_settings
 from spam_gnn.config import SpaMConfig
@@ -51,7 +51,7 @@ def run_training(request: TrainRequest) -> None:
     """Check everything that can be checked, train, and say where the results are."""
     if request.device != "cpu":
         raise BadInput(f"--device: found '{request.device}'; this version computes on cpu")
-    references = tuple(one_of(name.strip(), BASELINES, "--beside") for name in request.beside.split(",") if name.strip())
+    references = tuple(one_of(name.strip(), tuple(systems()), "--beside") for name in request.beside.split(",") if name.strip())
     settings = _settings(request)
     splits = _splits(request.split, settings.source)
     rows: list[dict[str, Any]] = []
