@@ -8,7 +8,7 @@ import torch
 from spam_gnn.coding import AmortisedCoder, UnrolledCoder
 from spam_gnn.coding.exact import ExactCoder
 from spam_gnn.errors import BadInput
-from spam_gnn.kernels.products import gather_sum
+from spam_gnn.kernels.csr import gather_sum
 from spam_gnn.randomness import stream
 from spam_gnn.structure import Messages
 

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from spam_gnn.coding.exact import ExactCoder
 from spam_gnn.errors import BadInput
-from spam_gnn.kernels import lasso
+from spam_gnn.kernels.compiled import compiled
 from spam_gnn.structure import Messages
 
 
@@ -285,7 +285,7 @@ def test_compiles_where_no_cache_folder_can_be_written(monkeypatch: pytest.Monke
     monkeypatch.setattr(numba.config, "CACHE_DIR", "")
     with pytest.raises(RuntimeError, match="no locator"):
         numba.njit(cache=True)(lambda x: x)
-    assert lasso._compile(lambda x: x + 1)(1) == 2
+    assert compiled(lambda x: x + 1)(1) == 2
 
 
 def test_shapes_that_compiled_code_could_not_survive_are_refused() -> None:

@@ -74,7 +74,7 @@ def test_belief_posterior_is_the_average_over_believed_classes():
                 for c in range(3):
                     for d in range(3):
                         raw[s] += belief[i, c] * weights[s, c, d] * belief[j, d]
-            raw = raw * boost[e]
+            raw = raw * boost[:, e]
             torch.testing.assert_close(result.probability[e], raw / raw.sum(), atol=1e-4, rtol=1e-3)
 
 
@@ -87,12 +87,12 @@ def test_a_cavity_belief_has_not_heard_the_edge_it_judges():
     posterior = BeliefPosterior(path.num_features, 3, config, stream(2, "t"))
     with torch.no_grad():
         log_u = torch.log_softmax(torch.randn(6, 3), -1)
-        weights, boost = posterior._sign_weights(log_u, path), torch.ones(path.num_edges, 3)
+        weights, boost = posterior._sign_weights(log_u, path), torch.ones(3, path.num_edges)
         cavity, _ = posterior._propagate(path, log_u, weights, boost)
         without = type(graph).build(graph.x, torch.tensor([[0, 2, 3], [1, 3, 4]]), graph.y, directed=False, num_classes=3)
-        _, marginal = posterior._propagate(without, log_u, weights, torch.ones(without.num_edges, 3))
+        _, marginal = posterior._propagate(without, log_u, weights, torch.ones(3, without.num_edges))
     edge = path.edge_index.t().tolist().index([1, 2])  # 1 -> 2, judged at target 2 without hearing 1
-    torch.testing.assert_close(cavity[0, edge], torch.softmax(marginal[2], -1), atol=1e-5, rtol=1e-4)
+    torch.testing.assert_close(cavity[0][:, edge], torch.softmax(marginal[2], -1), atol=1e-5, rtol=1e-4)
 
 
 def test_context_split_is_random_by_epoch_and_complete_at_one():

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from spam_gnn.features import FeatureMatrix
-from spam_gnn.kernels.products import edge_dot, gather_scalar, gather_sum, spread_back
+from spam_gnn.kernels.csr import edge_dot, gather_scalar, gather_sum, spread_back
 from spam_gnn.structure import Messages
 
 

@@ -7,6 +7,7 @@ from typing import Any, Literal, get_args
 
 from spam_gnn.errors import BadInput, one_of
 from spam_gnn.features import Scaling
+from spam_gnn.kernels import KernelName
 from spam_gnn.layer import Aggregate, GammaMode
 from spam_gnn.posterior.prior import PriorKind
 from spam_gnn.sampling import Estimator
@@ -43,6 +44,7 @@ class SpaMConfig:
     separate_signs: bool = True
     gamma: float = 0.2
     gamma_mode: GammaMode = "learned"
+    kernel: KernelName = "auto"  # fused, csr, torch: same results, different speed
     directions: Directions = "undirected"  # of a directed graph: listen to in-, out-, or both kinds of neighbours
     # posterior and sampling
     posterior: PosteriorKind = "belief"
@@ -105,6 +107,7 @@ class SpaMConfig:
 _CHOICES = {
     "scaling": Scaling, "norm": Norm, "aggregate": Aggregate, "gamma_mode": GammaMode, "directions": Directions,
     "posterior": PosteriorKind, "signs": SignMode, "estimator": Estimator, "prior": PriorKind, "class_loss": ClassLoss,
+    "kernel": KernelName,
 }  # fmt: skip
 
 PRESETS: dict[str, SpaMConfig] = {

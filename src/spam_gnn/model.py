@@ -73,7 +73,7 @@ class SpaM(NodeModel):
         self.encode_belief = nn.Parameter(glorot(num_classes, c.hidden, generator)) if hears_beliefs else None
         layer = S2Config(
             c.coder, c.coder_steps, c.penalty, c.aggregate, c.self_term, c.separate_signs, c.gamma, c.gamma_mode,
-            _DIRECTIONS[c.directions],
+            _DIRECTIONS[c.directions], c.kernel,
         )  # fmt: skip
         sizes = [c.hidden if c.encoder else num_features] + [c.hidden] * c.layers
         self.convs = nn.ModuleList(
@@ -224,7 +224,7 @@ def _make_posterior(c: SpaMConfig, features: int, classes: int, generator: torch
         belief = BeliefConfig(c.posterior_hidden, c.posterior_dropout, c.belief_rounds, noise_quantile=c.noise_quantile)
         return BeliefPosterior(features, classes, belief, generator)
     if c.posterior == "gcn":
-        return GCNPosterior(features, classes, c.posterior_hidden, c.posterior_dropout, generator)
+        return GCNPosterior(features, classes, c.posterior_hidden, c.posterior_dropout, generator, c.kernel)
     if c.posterior == "similarity":
         return SimilarityPosterior()
     if c.posterior == "fixed":

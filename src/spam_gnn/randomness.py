@@ -80,8 +80,15 @@ def node_uniforms(identity: Tensor, seed: int) -> Tensor:
 
 
 def dropout(x: Tensor, rate: float, generator: torch.Generator | None) -> Tensor:
-    """Inverted dropout drawn from an explicit generator; `None` (prediction) or rate 0 leaves `x` as it is."""
+    """Inverted dropout drawn from an explicit generator; `None` (prediction) or rate 0 leaves `x` as it is.
+
+    One 64-bit word decides four entries, 16 bits each: drawing words is what dropout costs on a CPU. The rate is therefore
+    rounded to a multiple of 2^-16, and the scale follows the rounded rate.
+    """
     if generator is None or rate <= 0.0:
         return x
-    keep = torch.empty(x.shape, dtype=x.dtype).bernoulli_(1.0 - rate, generator=generator)
-    return x * keep.to(x.device).div_(1.0 - rate)
+    level = min(round(rate * 2**16), 2**16 - 1)
+    words = torch.empty(-(-x.numel() // 4), dtype=torch.int64).random_(-(2**63), None, generator=generator)
+    bits = words.view(torch.int16)[: x.numel()].reshape(x.shape)  # uniform over -2^15 .. 2^15 - 1
+    keep = (bits >= level - 2**15).to(x.dtype)
+    return x * keep.to(x.device).mul_(1.0 / (1.0 - level / 2**16))

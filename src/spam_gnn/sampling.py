@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -54,23 +54,43 @@ def _uniform_weight(samples: int, like: Tensor) -> Tensor:
     return torch.full((samples,), 1.0 / samples, dtype=like.dtype, device=like.device).log()
 
 
+@dataclass(frozen=True, eq=False)
+class _Slots:
+    """The independent draws of a graph: one per pair, or one per stored edge. Kept with the graph, for they never change."""
+
+    first: Tensor  # (p,) identities of the two ends, the order in which the draw is named
+    second: Tensor
+    of_edge: Tensor  # (m,) which draw each stored edge reads
+    chosen: Tensor | None  # (p,) which stored edge stands for the pair, None where every edge stands for itself
+
+    @staticmethod
+    def of(graph: Graph, per_pair: bool) -> _Slots:
+        shared = per_pair and not graph.directed
+        key = f"sampling/{'pairs' if shared else 'edges'}"
+        if key not in graph.derived:
+            graph.derived[key] = _Slots._build(graph, shared)
+        return graph.derived[key]
+
+    @staticmethod
+    def _build(graph: Graph, shared: bool) -> _Slots:
+        source, target = graph.identity[graph.edge_index[0]], graph.identity[graph.edge_index[1]]
+        if not shared:
+            return _Slots(source, target, torch.arange(graph.num_edges), None)
+        forward = torch.nonzero(source < target).reshape(-1)
+        number = torch.empty(graph.num_edges, dtype=torch.int64)
+        number[forward] = torch.arange(forward.numel())
+        number[graph.reverse[forward]] = number[forward]
+        return _Slots(source[forward], target[forward], number, forward)
+
+
 class _Draws:
-    """The independent draws behind the m stored edges: one per pair, or one per stored edge."""
+    """A distribution seen through the slots of its graph."""
 
     def __init__(self, distribution: SignDistribution, graph: Graph, per_pair: bool) -> None:
-        source, target = graph.identity[graph.edge_index[0]], graph.identity[graph.edge_index[1]]
-        if per_pair and not graph.directed:
-            forward = torch.nonzero(source < target).reshape(-1)
-            number = torch.empty(graph.num_edges, dtype=torch.int64)
-            number[forward] = torch.arange(forward.numel())
-            number[graph.reverse[forward]] = number[forward]
-            self.of_edge = number  # (m,): which draw each stored edge reads
-            self.log_prob = distribution.log_prob.index_select(0, forward)  # (p, 3)
-            self.first, self.second = source[forward], target[forward]
-        else:
-            self.of_edge = torch.arange(graph.num_edges)
-            self.log_prob = distribution.log_prob
-            self.first, self.second = source, target
+        slots = _Slots.of(graph, per_pair)
+        self.first, self.second, self.of_edge = slots.first, slots.second, slots.of_edge
+        log_prob = distribution.log_prob
+        self.log_prob = log_prob if slots.chosen is None else log_prob.index_select(0, slots.chosen)  # (p, 3)
 
     def to_edges(self, one_hot: Tensor, log_weight: Tensor) -> SignedGraphs:
         """(K, p, 3) indicators per draw -> signed graphs over the stored edges."""
@@ -108,15 +128,33 @@ def sample_signs(
         noise = -(-uniforms.log()).log().to(draws.log_prob.dtype)  # (K, p, 3)
         soft = torch.softmax((draws.log_prob + noise) / temperature, dim=-1)
         choice = soft.argmax(-1)
-    else:
-        seeds = [seed_for(seed, purpose, epoch, k) for k in range(samples)]
-        uniforms = edge_uniforms(draws.first, draws.second, seeds)  # (K, p)
-        edges = probability.detach().to(torch.float64).cumsum(-1)
-        choice = (uniforms > edges[:, NEGATIVE]).to(torch.int64) + (uniforms > edges[:, ABSENT]).to(torch.int64)
-        soft = probability.unsqueeze(0)
-    hard = torch.nn.functional.one_hot(choice, 3).to(probability.dtype)
-    one_hot = hard + (soft - soft.detach())
-    return draws.to_edges(one_hot, _uniform_weight(samples, probability))
+        one_hot = torch.nn.functional.one_hot(choice, 3).to(probability.dtype) + (soft - soft.detach())
+        return draws.to_edges(one_hot, _uniform_weight(samples, probability))
+    seeds = [seed_for(seed, purpose, epoch, k) for k in range(samples)]
+    uniforms = edge_uniforms(draws.first, draws.second, seeds)  # (K, p)
+    bounds = probability.detach().to(torch.float64).cumsum(-1)
+    negative, positive = uniforms <= bounds[:, NEGATIVE], uniforms > bounds[:, ABSENT]
+    indicators = (
+        _StraightThrough.apply(probability[:, sign], drawn.index_select(1, draws.of_edge), draws.of_edge)
+        for sign, drawn in ((POSITIVE, positive), (NEGATIVE, negative))
+    )
+    return SignedGraphs(*indicators, _uniform_weight(samples, probability))  # pyright: ignore[reportArgumentType]
+
+
+class _StraightThrough(torch.autograd.Function):
+    """Drawn indicators (K, m) as numbers, with the gradient of the probability of each draw: (p,), summed over K and edges."""
+
+    @staticmethod
+    def forward(ctx: Any, probability: Tensor, drawn: Tensor, of_edge: Tensor) -> Tensor:
+        ctx.draws = probability.shape[0]
+        ctx.save_for_backward(of_edge)
+        return drawn.to(probability.dtype)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None]:
+        (of_edge,) = ctx.saved_tensors
+        gradient = gradients[0].sum(0)
+        return gradient.new_zeros(ctx.draws).scatter_add(0, of_edge, gradient), None, None
 
 
 def most_likely_signs(distribution: SignDistribution) -> SignedGraphs:

@@ -45,6 +45,11 @@ class Messages:
         return _row_pointer(self.target, self.num_nodes)
 
     @cached_property
+    def in_edge_order(self) -> bool:
+        """Whether message e travels along edge e, so that nothing has to be rearranged."""
+        return bool((self.edge == torch.arange(self.count, device=self.edge.device)).all())
+
+    @cached_property
     def degree(self) -> Tensor:
         """(n,) int64: how many messages arrive at each node."""
         return self.row_pointer.diff()

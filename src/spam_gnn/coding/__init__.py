@@ -24,6 +24,8 @@ class CoderSettings(Protocol):
     def coder_steps(self) -> int: ...
     @property
     def penalty(self) -> float: ...
+    @property
+    def kernel(self) -> str: ...
 
 
 def make_coder(settings: CoderSettings, width: int, generator: torch.Generator) -> Coder:
@@ -32,12 +34,12 @@ def make_coder(settings: CoderSettings, width: int, generator: torch.Generator) 
     if name == "exact":
         from spam_gnn.coding.exact import ExactCoder  # numba is loaded only by those who use it
 
-        return ExactCoder(penalty=settings.penalty)
+        return ExactCoder(penalty=settings.penalty, kernel=settings.kernel)
     if name == "unrolled":
-        return UnrolledCoder(settings.coder_steps, settings.penalty)
+        return UnrolledCoder(settings.coder_steps, settings.penalty, kernel=settings.kernel)
     if name == "amortised":
-        return AmortisedCoder(width, threshold=settings.penalty, generator=generator)
-    return UniformCoder()
+        return AmortisedCoder(width, threshold=settings.penalty, generator=generator, kernel=settings.kernel)
+    return UniformCoder(settings.kernel)
 
 
 __all__ = ["CODERS", "AmortisedCoder", "Coder", "Codes", "UniformCoder", "UnrolledCoder", "make_coder"]

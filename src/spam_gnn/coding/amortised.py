@@ -9,6 +9,7 @@ from spam_gnn.coding.base import Coder, Codes
 from spam_gnn.coding.unrolled import soft_threshold
 from spam_gnn.errors import BadInput
 from spam_gnn.initial import glorot
+from spam_gnn.kernels import products
 from spam_gnn.structure import Messages
 
 
@@ -24,8 +25,10 @@ class AmortisedCoder(Coder):
         threshold: of the soft threshold; small guesses become exactly zero.
     """
 
-    def __init__(self, width: int, hidden: int = 16, threshold: float = 0.05, *, generator: torch.Generator) -> None:
-        super().__init__()
+    def __init__(
+        self, width: int, hidden: int = 16, threshold: float = 0.05, *, generator: torch.Generator, kernel: str = "auto"
+    ) -> None:
+        super().__init__(kernel)
         if threshold < 0.0:
             raise BadInput(f"threshold: found {threshold}; use 0 or more")
         self.from_target = nn.Parameter(glorot(width, hidden, generator))
@@ -36,12 +39,11 @@ class AmortisedCoder(Coder):
         self.register_buffer("threshold", torch.tensor(threshold))
 
     def forward(self, messages: Messages, target: Tensor, values: Tensor, presence: Tensor) -> Codes:
-        at_target = (target @ self.from_target).index_select(1, messages.target)  # (K or 1, m, hidden)
-        at_source = (values @ self.from_value).index_select(1, messages.source)
-        both = at_target + at_source
+        at_target, at_source = target @ self.from_target, values @ self.from_value  # (K or 1, n, hidden)
+        network = products(self.kernel, values.device).edge_network
         threshold = self.get_buffer("threshold")
-        positive, negative = (
-            soft_threshold(torch.relu(both + bias) @ self.out + self.out_bias, threshold).expand_as(presence)
+        guesses = (
+            network(messages, at_target + bias, at_source, self.out.unsqueeze(1)).squeeze(-1) + self.out_bias
             for bias in self.sign_bias
         )
-        return Codes(positive, negative)
+        return Codes(*(soft_threshold(guess, threshold).expand_as(presence) for guess in guesses))

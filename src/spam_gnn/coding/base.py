@@ -7,6 +7,9 @@ from dataclasses import dataclass
 
 from torch import Tensor, nn
 
+from spam_gnn.kernels import products
+from spam_gnn.kernels.csr import gather_scalar
+from spam_gnn.kernels.signed import SignedSums
 from spam_gnn.structure import Messages
 
 
@@ -28,7 +31,15 @@ class Codes:
 
 
 class Coder(nn.Module, ABC):
-    """Local sparse coding (paper Eq. local-lasso): alpha_i = argmin ||t_i - V_i a||^2 + lambda ||a||_1 for each node i."""
+    """Local sparse coding (paper Eq. local-lasso): alpha_i = argmin ||t_i - V_i a||^2 + lambda ||a||_1 for each node i.
+
+    Args:
+        kernel: which version of the sparse work to use, see `spam_gnn.kernels`.
+    """
+
+    def __init__(self, kernel: str = "auto") -> None:
+        super().__init__()
+        self.kernel = kernel
 
     @abstractmethod
     def forward(self, messages: Messages, target: Tensor, values: Tensor, presence: Tensor) -> Codes:
@@ -43,3 +54,18 @@ class Coder(nn.Module, ABC):
         Returns:
             Codes of shape (K, m).
         """
+
+    def signed_sums(
+        self, messages: Messages, target: Tensor, values: Tensor, positive: Tensor, negative: Tensor
+    ) -> SignedSums:
+        """Code, then sum what arrives: sum z+ alpha v, sum z- |alpha| v and their masses; z+, z- (K, m).
+
+        Coders whose work can be fused into one pass over the messages override this.
+        """
+        codes = self(messages, target, values, positive + negative)
+        gather_sum = products(self.kernel, values.device).gather_sum
+        size_positive, size_negative = codes.positive.abs(), codes.negative.abs()
+        return SignedSums(
+            gather_sum(messages, positive * codes.positive, values), gather_sum(messages, negative * size_negative, values),
+            gather_scalar(messages, positive * size_positive), gather_scalar(messages, negative * size_negative),
+        )  # fmt: skip

@@ -15,7 +15,7 @@ from torch.autograd.function import once_differentiable
 from spam_gnn.coding.base import Coder, Codes
 from spam_gnn.errors import BadInput
 from spam_gnn.kernels import lasso
-from spam_gnn.kernels.products import edge_dot, gather_sum, spread_back
+from spam_gnn.kernels.csr import edge_dot, gather_sum, spread_back
 from spam_gnn.structure import Messages
 
 _SERIAL_BELOW = 4096  # coefficients: below this the work takes less time than starting a thread
@@ -33,8 +33,8 @@ class ExactCoder(Coder):
         learn_penalty: make lambda a parameter, kept positive by a softplus.
     """
 
-    def __init__(self, penalty: float = 0.1, learn_penalty: bool = False) -> None:
-        super().__init__()
+    def __init__(self, penalty: float = 0.1, learn_penalty: bool = False, kernel: str = "auto") -> None:
+        super().__init__(kernel)
         if not (math.isfinite(penalty) and penalty > 0):
             raise BadInput(f"penalty of the exact coder: found {penalty}; use a finite number above 0")
         self._fixed = float(penalty)

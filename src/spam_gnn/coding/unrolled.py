@@ -8,7 +8,9 @@ from torch import Tensor, nn
 from spam_gnn.coding.base import Coder, Codes
 from spam_gnn.errors import BadInput
 from spam_gnn.initial import inverse_softplus
-from spam_gnn.kernels.products import edge_dot, gather_scalar, gather_sum
+from spam_gnn.kernels import chosen, products
+from spam_gnn.kernels.csr import gather_scalar
+from spam_gnn.kernels.signed import SignedSums, fused_signed_sums
 from spam_gnn.structure import Messages
 
 
@@ -30,8 +32,8 @@ class UnrolledCoder(Coder):
         penalty: lambda; learned from this start unless `learn_penalty` is False.
     """
 
-    def __init__(self, steps: int = 3, penalty: float = 0.1, learn_penalty: bool = True) -> None:
-        super().__init__()
+    def __init__(self, steps: int = 3, penalty: float = 0.1, learn_penalty: bool = True, kernel: str = "auto") -> None:
+        super().__init__(kernel)
         if steps < 1:
             raise BadInput(f"coder_steps: found {steps}; use at least 1")
         if penalty <= 0.0:
@@ -42,6 +44,7 @@ class UnrolledCoder(Coder):
 
     def forward(self, messages: Messages, target: Tensor, values: Tensor, presence: Tensor) -> Codes:
         penalty = torch.nn.functional.softplus(self.raw_penalty)
+        gather_sum, edge_dot, _ = products(self.kernel, values.device)
         squares = values.square().sum(-1).index_select(1, messages.source)  # (K or 1, m)
         lipschitz = gather_scalar(messages, squares * presence).index_select(1, messages.target)  # (K, m)
         # an absent edge would bring its own norm along; without it the step of a node with no neighbours has no bound
@@ -53,3 +56,11 @@ class UnrolledCoder(Coder):
             residual = target - gather_sum(messages, code, values)  # (K, n, d_val)
             entering = soft_threshold(code + edge_dot(messages, residual, values) * step, 0.5 * penalty * step)
         return Codes(entering, entering)
+
+    def signed_sums(
+        self, messages: Messages, target: Tensor, values: Tensor, positive: Tensor, negative: Tensor
+    ) -> SignedSums:
+        if chosen(self.kernel, values.device) != "fused":
+            return super().signed_sums(messages, target, values, positive, negative)
+        penalty = torch.nn.functional.softplus(self.raw_penalty)
+        return fused_signed_sums(messages, target, values, positive, negative, penalty, self.steps)

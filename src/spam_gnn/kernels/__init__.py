@@ -1,10 +1,58 @@
-"""Fused sparse products on one shared edge list."""
+"""Sparse work on one shared edge list, in three versions with one interface: `fused`, `csr`, `torch`.
+
+`fused`  compiled loops on the CPU (numba): one pass per node, nothing of size (messages x width) is made. The fastest here.
+`csr`    torch's sparse CSR products with gradients of our own, on any device torch has them for.
+`torch`  gather and scatter in plain torch: the reference, any device.
+
+`auto` takes the first of them that fits the device.
+"""
+
+from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
+from typing import Literal, NamedTuple
 
 import torch
+from torch import Tensor
+
+from spam_gnn.errors import BadInput, one_of
 
 # torch announces once per process that CSR tensors are "in beta". Users cannot act on it, so it is spent here.
 with warnings.catch_warnings():
     warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta state")
     torch.sparse_csr_tensor([0, 1], [0], [1.0], (1, 1), check_invariants=False)
+
+KernelName = Literal["auto", "fused", "csr", "torch"]
+KERNELS = ("auto", "fused", "csr", "torch")
+
+
+class Products(NamedTuple):
+    """The three products of a version: weighted sums over messages, dots along them, a two-layer network on each."""
+
+    gather_sum: Callable[..., Tensor]
+    edge_dot: Callable[..., Tensor]
+    edge_network: Callable[..., Tensor]
+
+
+def chosen(kernel: str, device: torch.device | str = "cpu") -> str:
+    """Which version a setting means on a device."""
+    one_of(kernel, KERNELS, "kernel")
+    on_cpu = torch.device(device).type == "cpu"
+    if kernel == "fused" and not on_cpu:
+        raise BadInput(f"kernel: found 'fused' for the device {device}; the compiled loops run on cpu, use csr or torch")
+    return ("fused" if on_cpu else "csr") if kernel == "auto" else kernel
+
+
+def products(kernel: str, device: torch.device | str = "cpu") -> Products:
+    """The products of a version; `fused` shares the two sums with `csr`, which are as fast, and compiles the network."""
+    from spam_gnn.kernels import csr, plain
+
+    name = chosen(kernel, device)
+    if name == "torch":
+        return Products(plain.gather_sum, plain.edge_dot, plain.edge_network)
+    if name == "csr":
+        return Products(csr.gather_sum, csr.edge_dot, plain.edge_network)
+    from spam_gnn.kernels.network import fused_edge_network  # numba is loaded only by those who use it
+
+    return Products(csr.gather_sum, csr.edge_dot, fused_edge_network)

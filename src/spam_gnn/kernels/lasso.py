@@ -18,12 +18,12 @@ np.int64(0): array expressions and literal types would double the ten seconds of
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from spam_gnn.kernels.compiled import compiled
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -36,15 +36,6 @@ _OPTIMAL = 1e-10  # tolerated violation of a condition over |v_j| |t|, the scale
 _DEPENDENT, _DEPENDENT_IN_GRADIENT = 1e-11, 1e-6
 _SWEEPS = 12  # before the first exact solve: best on random, correlated and rectified columns (d = 64, degree 80)
 _ENTRANTS = 10  # per neighbour; less than one is usual, this only bounds the work where rounding hides the solution
-
-
-def _compile(function: Callable[..., Any]) -> Callable[..., Any]:
-    """numba with a disk cache where one can be written; `reassoc` lets inner products use vector instructions."""
-    options: dict[str, Any] = {"nogil": True, "fastmath": {"reassoc", "contract"}, "error_model": "numpy"}
-    try:
-        return njit(cache=True, **options)(function)
-    except RuntimeError:  # neither NUMBA_CACHE_DIR, the package folder nor the user's cache folder can be written
-        return njit(**options)(function)
 
 
 class _Scratch(NamedTuple):
@@ -65,7 +56,7 @@ class _Scratch(NamedTuple):
     second: Floats  # (c + 1,)
 
 
-@_compile
+@compiled
 def _allocate(largest: int, width: int) -> _Scratch:
     cap = min(largest, width)
     whole, real, pair = np.empty((3, largest), np.int64), np.empty((4, largest)), np.empty((2, cap + 1))
@@ -73,7 +64,7 @@ def _allocate(largest: int, width: int) -> _Scratch:
     return _Scratch(*rows, np.empty(width), np.empty((cap, width)), np.empty((cap, cap)), pair[0], pair[1])
 
 
-@_compile
+@compiled
 def _dot(left: Floats, right: Floats, length: int) -> float:
     total = 0.0
     for index in range(length):
@@ -81,19 +72,19 @@ def _dot(left: Floats, right: Floats, length: int) -> float:
     return total
 
 
-@_compile
+@compiled
 def _copy(out: Floats, scale: float, vector: Floats, length: int) -> None:
     for index in range(length):
         out[index] = scale * vector[index]
 
 
-@_compile
+@compiled
 def _add_scaled(out: Floats, scale: float, vector: Floats, length: int) -> None:
     for index in range(length):
         out[index] += scale * vector[index]
 
 
-@_compile
+@compiled
 def _factor_column(column: Floats, rank: int, work: _Scratch, dependent: float) -> bool:
     """Add `column` to a factorisation of `rank` columns; False if it depends on them, with its coordinates in `first`.
 
@@ -122,7 +113,7 @@ def _factor_column(column: Floats, rank: int, work: _Scratch, dependent: float) 
     return True
 
 
-@_compile
+@compiled
 def _unfactor_column(work: _Scratch, gone: int, rank: int) -> None:
     """Take column `gone` out of a factorisation of `rank` columns: Givens rotations make the rest triangular again."""
     cosine, sine = work.first, work.second
@@ -141,7 +132,7 @@ def _unfactor_column(work: _Scratch, gone: int, rank: int) -> None:
             work.basis[k + 1, axis] = cosine[k] * lower - sine[k] * upper
 
 
-@_compile
+@compiled
 def _solve_upper(work: _Scratch, rank: int, vector: Floats) -> None:
     """vector <- R^-1 vector."""
     for k in range(rank - 1, -1, -1):
@@ -149,14 +140,14 @@ def _solve_upper(work: _Scratch, rank: int, vector: Floats) -> None:
         _add_scaled(vector, -vector[k], work.factor[k], k)
 
 
-@_compile
+@compiled
 def _solve_lower(work: _Scratch, rank: int, vector: Floats) -> None:
     """vector <- R^-T vector."""
     for k in range(rank):
         vector[k] = (vector[k] - _dot(work.factor[k], vector, k)) / work.factor[k, k]
 
 
-@_compile
+@compiled
 def _sweep(values: Floats, half: float, work: _Scratch, order: Integers, count: int) -> int:
     """One pass of coordinate descent over `order`; lists what is nonzero in `active` (which `order` may be)."""
     width, size = values.shape[1], 0
@@ -174,7 +165,7 @@ def _sweep(values: Floats, half: float, work: _Scratch, order: Integers, count: 
     return size
 
 
-@_compile
+@compiled
 def _move(work: _Scratch, size: int, step: Floats, limit: float) -> int:
     """Add `limit` steps to the active coefficients, or less if one reaches zero first: its position, otherwise -1."""
     crossing, reach = -1, limit
@@ -191,7 +182,7 @@ def _move(work: _Scratch, size: int, step: Floats, limit: float) -> int:
     return crossing
 
 
-@_compile
+@compiled
 def _settle(target: Floats, values: Floats, half: float, work: _Scratch, rank: int, size: int) -> int:
     """Minimise over `size` active columns, `rank` of them factorised, signs held; zeros leave. Returns who stays."""
     width = values.shape[1]
@@ -230,7 +221,7 @@ def _settle(target: Floats, values: Floats, half: float, work: _Scratch, rank: i
     return size
 
 
-@_compile
+@compiled
 def _admit(values: Floats, half: float, work: _Scratch, count: int, size: int) -> bool:
     """Append the column that violates its condition most to the active set; False if all of them hold."""
     worst, entrant, side = 1.0, -1, 0.0
@@ -245,7 +236,7 @@ def _admit(values: Floats, half: float, work: _Scratch, count: int, size: int) -
     return entrant >= 0
 
 
-@_compile
+@compiled
 def _solve_row(target: Floats, values: Floats, half: float, work: _Scratch, count: int) -> None:
     """Code one node over its `count` local columns (nonzero, finite), leaving the result in `work.code`."""
     scale = _OPTIMAL * np.sqrt(_dot(target, target, target.size))
@@ -263,7 +254,7 @@ def _solve_row(target: Floats, values: Floats, half: float, work: _Scratch, coun
         size = _settle(target, values, half, work, size, size + 1)
 
 
-@_compile
+@compiled
 def solve_rows(
     start: int, stride: int, largest: int, pointer: Integers, source: Integers,
     target: Floats, values: Floats, present: Flags, half: float, codes: Floats,
@@ -297,7 +288,7 @@ def solve_rows(
             codes[k, work.message[j]] = work.code[j]
 
 
-@_compile
+@compiled
 def differentiate_rows(
     start: int, stride: int, largest: int, pointer: Integers, source: Integers, target: Floats, values: Floats,
     codes: Floats, gradient: Floats, multiplier: Floats, fit: Floats, residual: Floats,

@@ -30,7 +30,7 @@ from torch.nn import functional as F
 from spam_gnn.features import FeatureMatrix
 from spam_gnn.graph import Graph
 from spam_gnn.initial import glorot
-from spam_gnn.kernels.products import edge_dot
+from spam_gnn.kernels.csr import edge_dot, gather_scalar
 from spam_gnn.posterior.base import SignDistribution, SignPosterior, edge_evidence, symmetrise
 from spam_gnn.randomness import dropout
 
@@ -75,7 +75,7 @@ class BeliefPosterior(SignPosterior):
         known = (known + (1.0 - self.config.known) / self.num_classes).log()
         log_u = torch.where(context.unsqueeze(1), known.to(log_u.dtype), log_u)  # (n, C)
         weights = self._sign_weights(log_u, graph)  # (3, C, C)
-        boost = self._edge_boost(graph)  # (m, 3)
+        boost = self._edge_boost(graph)  # (3, m)
         if self.config.rounds == 0:
             return SignDistribution(self._judge_by_nodes(graph, log_u.exp(), weights, boost), (logits,))
         at_target, marginal = self._propagate(graph, log_u, weights, boost)
@@ -107,49 +107,47 @@ class BeliefPosterior(SignPosterior):
         return torch.stack([reason * (1.0 - same), eta.expand_as(ratio), reason * same])
 
     def _edge_boost(self, graph: Graph) -> Tensor:
-        """(m, 3): the label-free evidence as a factor for z = +1 against the other two, mean one over signs."""
+        """(3, m): the label-free evidence as a factor for z = +1 against the other two, mean one over signs."""
         odds = edge_evidence(graph) @ self.evidence
-        return torch.softmax(F.pad(odds.unsqueeze(1), (2, 0)), -1) * 3.0
+        rest = 1.0 / (2.0 + odds.exp())
+        return torch.stack([rest, rest, 1.0 - 2.0 * rest]) * 3.0
 
     def _judge_by_nodes(self, graph: Graph, belief: Tensor, weights: Tensor, boost: Tensor) -> Tensor:
         """Edge posterior from node beliefs, as sampled products: no (m x C) tensor."""
         messages = graph.messages("in")
         like = [edge_dot(messages, (belief @ w.t()).unsqueeze(0), belief.unsqueeze(0))[0] for w in weights]
-        log_q = (torch.stack(like, -1) * boost + _FLOOR).log()
-        return torch.log_softmax(symmetrise(log_q, graph), -1)
+        log_q = (torch.stack(like) * boost + _FLOOR).log()
+        return torch.log_softmax(symmetrise(log_q.t(), graph), -1)
 
     def _propagate(self, graph: Graph, log_u: Tensor, weights: Tensor, boost: Tensor) -> tuple[Tensor, Tensor]:
-        """Damped belief propagation; returns (2, m, C) cavity log beliefs at target and source, and (n, C) marginals."""
+        """Damped belief propagation; returns cavity beliefs at target and source (2, C, m), and (n, C) marginals.
+
+        Classes come first here: every operation then runs along the edges, which is what vector units are good at.
+        """
         source, target, back = *graph.edge_index, graph.reverse
-        trust = torch.sigmoid(self.trust)
-        mixed = torch.zeros(graph.num_edges, self.num_classes, dtype=log_u.dtype)  # log messages source -> target
-        backward = torch.zeros_like(mixed)  # log messages target -> source along the same edge
-        total = torch.zeros_like(log_u)
+        trust, prior = torch.sigmoid(self.trust), log_u.t()
+        mixed = backward = None  # (C, m) log messages source -> target, and target -> source along the same edge
+        belief = prior  # (C, n)
         for _ in range(self.config.rounds):
-            belief = log_u + total
-            speak = torch.softmax(belief.index_select(0, source) - backward, -1)
-            hear = torch.softmax(belief.index_select(0, target) - mixed, -1)
+            speak = _cavity(belief, source, backward)
+            hear = _cavity(belief, target, mixed) if graph.directed else None
             mixed = trust * _log_message(speak, weights, boost)
-            backward = (
-                trust * _log_message(hear, weights, boost) if graph.directed else mixed.index_select(0, back)
-            )
-            total = self._incoming(graph, mixed, backward)
-        belief = log_u + total
-        cavity = torch.stack([belief.index_select(0, target) - mixed, belief.index_select(0, source) - backward])
-        return torch.softmax(cavity, -1), belief
+            backward = mixed.index_select(1, back) if hear is None else trust * _log_message(hear, weights, boost)
+            belief = prior + self._incoming(graph, mixed, backward)
+        return torch.stack([_cavity(belief, target, mixed), _cavity(belief, source, backward)]), belief.t()
 
     def _incoming(self, graph: Graph, mixed: Tensor, backward: Tensor) -> Tensor:
-        """(n, C): the sum of all log messages that reach a node; along a directed edge both ends speak."""
-        shape = (graph.num_nodes, mixed.shape[1])
-        total = mixed.new_zeros(shape).index_add(0, graph.edge_index[1], mixed)
+        """(C, n): the sum of all log messages that reach a node; along a directed edge both ends speak."""
+        total = gather_scalar(graph.messages("in"), mixed)
         if graph.directed:
-            total = total.index_add(0, graph.edge_index[0], backward)
+            out = graph.messages("out")
+            total = total + gather_scalar(out, backward.index_select(1, out.edge))
         return total
 
     def _judge_by_cavity(self, graph: Graph, cavity: Tensor, weights: Tensor, boost: Tensor) -> Tensor:
-        like = [((cavity[0] @ w) * cavity[1]).sum(-1) for w in weights]
-        log_q = (torch.stack(like, -1) * boost + _FLOOR).log()
-        return torch.log_softmax(symmetrise(log_q, graph), -1)
+        like = torch.stack([((w.t() @ cavity[0]) * cavity[1]).sum(0) for w in weights])
+        log_q = (like * boost + _FLOOR).log()
+        return torch.log_softmax(symmetrise(log_q.t(), graph), -1)
 
     def edge_log_evidence(self, distribution: SignDistribution, graph: Graph) -> Tensor:
         """Mean log marginal likelihood of the edges given the feature beliefs: what r is fitted to (empirical Bayes)."""
@@ -160,9 +158,15 @@ class BeliefPosterior(SignPosterior):
         return (joint + _FLOOR).log().mean() if joint.numel() else joint.sum()
 
 
+def _cavity(belief: Tensor, end: Tensor, heard: Tensor | None) -> Tensor:
+    """(C, m): what the node at one end of each edge believes without what it heard along that very edge."""
+    here = belief.index_select(1, end)
+    return torch.softmax(here if heard is None else here - heard, 0)
+
+
 def _log_message(speaker: Tensor, weights: Tensor, boost: Tensor) -> Tensor:
-    """log m(c) = log sum_s boost_s sum_c' w_s(c, c') b(c'): (m, C) beliefs -> (m, C) log messages."""
-    message = sum(boost[:, s : s + 1] * (speaker @ weights[s]) for s in range(3))
+    """log m(c) = log sum_s boost_s sum_c' w_s(c', c) b(c'): (C, m) beliefs -> (C, m) log messages."""
+    message = sum(boost[s] * (weights[s].t() @ speaker) for s in range(3))
     assert isinstance(message, Tensor)
     return (message + _FLOOR).log()
 

@@ -8,7 +8,8 @@ from torch.nn import functional as F
 
 from spam_gnn.graph import Graph
 from spam_gnn.initial import glorot
-from spam_gnn.kernels.products import gather_sum
+from spam_gnn.kernels import products
+from spam_gnn.kernels.csr import gather_sum
 from spam_gnn.posterior.base import SignDistribution, SignPosterior, symmetrise
 from spam_gnn.randomness import dropout
 
@@ -23,10 +24,10 @@ class GCNPosterior(SignPosterior):
     """
 
     def __init__(
-        self, num_features: int, num_classes: int, hidden: int, rate: float, generator: torch.Generator
+        self, num_features: int, num_classes: int, hidden: int, rate: float, generator: torch.Generator, kernel: str = "auto"
     ) -> None:
         super().__init__()
-        self.rate, self.num_classes = rate, num_classes
+        self.rate, self.num_classes, self.kernel = rate, num_classes, kernel
         self.from_features = nn.Parameter(glorot(num_features, hidden, generator))
         self.from_labels = nn.Parameter(glorot(num_classes, hidden, generator))
         self.first_bias = nn.Parameter(torch.zeros(hidden))
@@ -43,9 +44,8 @@ class GCNPosterior(SignPosterior):
         h = graph.features.project(self.from_features, self.rate, generator) + labels.to(torch.float32) @ self.from_labels
         h = torch.relu(propagate(graph, h) + self.first_bias)
         h = propagate(graph, dropout(h, self.rate, generator) @ self.second) + self.second_bias
-        i, j = graph.edge_index[1], graph.edge_index[0]
-        pair = (h @ self.at_target).index_select(0, i) + (h @ self.at_source).index_select(0, j)  # (m, hidden)
-        logits = torch.relu(pair + self.decoder_bias) @ self.out + self.out_bias
+        ends = (h @ self.at_target + self.decoder_bias).unsqueeze(0), (h @ self.at_source).unsqueeze(0)
+        logits = products(self.kernel, h.device).edge_network(graph.messages("in"), *ends, self.out)[0] + self.out_bias
         return SignDistribution(torch.log_softmax(symmetrise(logits, graph), -1))
 
 

@@ -1,0 +1,54 @@
+"""numba as this package uses it: cached on disk, without the interpreter's lock, inner products free to use vector units."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+import torch
+from numba import njit
+from numpy.typing import NDArray
+from torch import Tensor
+
+SERIAL_BELOW = 2_000_000  # multiply-adds under which starting a thread costs more than it saves
+
+
+def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Compile on first call; where no cache folder can be written the compilation is repeated in every process."""
+    options: dict[str, Any] = {"nogil": True, "fastmath": {"reassoc", "contract"}, "error_model": "numpy"}
+    try:
+        return njit(cache=True, **options)(function)
+    except RuntimeError:  # neither NUMBA_CACHE_DIR, the package folder nor the user's cache folder can be written
+        return njit(**options)(function)
+
+
+def array(tensor: Tensor) -> NDArray[Any]:
+    """A contiguous numpy view of a CPU tensor, without its gradient."""
+    return tensor.detach().contiguous().numpy()
+
+
+def over_rows(pointer: NDArray[np.int64], size: int, work: Callable[[int, int, int], None]) -> int:
+    """Call work(thread, first row, last row) on parts of equal cost, one per torch thread; returns how many parts.
+
+    Args:
+        pointer: CSR row pointer; the cost of a row is its messages plus a few for the row itself.
+        size: multiply-adds of the whole call; small ones stay on the calling thread.
+
+    The interpreter's lock is released inside compiled code, so plain threads run in parallel; numba's own pools
+    abort after a fork.
+    """
+    rows = pointer.size - 1
+    threads = 1 if size < SERIAL_BELOW else max(1, min(torch.get_num_threads(), rows))
+    if threads == 1:
+        work(0, 0, rows)
+        return 1
+    cost = pointer + 4 * np.arange(rows + 1)
+    cuts = np.searchsorted(cost, cost[-1] * np.arange(1, threads) / threads)
+    bounds = [0, *cuts.tolist(), rows]
+    with ThreadPoolExecutor(threads) as pool:
+        jobs = [pool.submit(work, t, bounds[t], bounds[t + 1]) for t in range(threads)]
+    for job in jobs:
+        job.result()
+    return threads
