@@ -51,6 +51,28 @@ def _options(
         os.environ["SPAM_GNN_DEBUG"] = "1"
 
 
+bench = typer.Typer(no_args_is_help=True, help="Measure this machine.")
+app.add_typer(bench, name="bench")
+
+
+@bench.command("speed")
+def bench_speed(
+    graphs: Annotated[str, typer.Option("--graphs", help="Names, such as texas,squirrel,random:1e6; empty for a set.")] = "",
+    repeats: Annotated[int, typer.Option("--repeats", min=1, help="Rounds, in which every model takes its turn.")] = 15,
+    threads: Annotated[int, typer.Option("--threads", min=1, help="Threads for all models.")] = 1,
+    memory: Annotated[bool, typer.Option("--memory", help="Also peak memory, in a process of its own.")] = False,
+    kernel: Annotated[str, typer.Option("--kernel", help="auto, fused, csr or torch.")] = "auto",
+    as_json: Annotated[bool, typer.Option("--json", help="Print the figures as JSON.")] = False,
+) -> None:
+    """SpaM beside PyG's GCN and GAT: seconds of a training epoch and a prediction, and their ratios.
+
+    Example: `spam-gnn bench speed --graphs texas,squirrel --json`
+    """
+    from spam_gnn.commands.bench import run_speed
+
+    run_speed(graphs, repeats, threads, memory, kernel, as_json)
+
+
 @app.command()
 def demo(out: Out = Path("demo-run"), seed: Seed = 0) -> None:
     """Train on handwritten digits with planted wrong edges, beside two baselines; about a minute.

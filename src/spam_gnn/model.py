@@ -13,6 +13,7 @@ from spam_gnn.errors import BadInput
 from spam_gnn.features import FeatureMatrix
 from spam_gnn.graph import Direction, Graph
 from spam_gnn.initial import glorot
+from spam_gnn.kernels import compile_ahead
 from spam_gnn.layer import LayerOutput, S2Config, S2Conv
 from spam_gnn.objective import objective
 from spam_gnn.outcome import Outcome
@@ -85,7 +86,8 @@ class SpaM(NodeModel):
         self.scaler = FeatureScaler(num_features, c.scaling)
 
     def prepare(self, graph: Graph) -> Graph:
-        """Features scaled, direction of edges kept or dropped as configured."""
+        """Features scaled, direction of edges kept or dropped as configured; compiled code is made ready."""
+        compile_ahead(self.config.kernel, str(self.classify_bias.device))
         return self.scaler(graph.as_undirected() if self.config.directions == "undirected" else graph)
 
     def training_loss(self, graph: Graph, seed: int, epoch: int) -> dict[str, Tensor]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import resource
 import sys
 from pathlib import Path
@@ -15,11 +16,20 @@ SMALL = 20_000_000  # multiply-adds per pass under which one thread is fastest
 
 
 def use_threads(graph: Graph, width: int, samples: int) -> int:
-    """One thread for small graphs, all physical cores for large ones; returns the number set."""
+    """One thread for small graphs, all allowed cores for large ones; returns the number set."""
     work = (graph.num_edges * samples + graph.num_nodes * 8) * width
-    count = 1 if work < SMALL else max(1, psutil.cpu_count(logical=False) or 1)
+    count = 1 if work < SMALL else allowed_threads()
     torch.set_num_threads(count)
     return count
+
+
+def allowed_threads() -> int:
+    """Physical cores this process may use; OMP_NUM_THREADS, which the workers of a sweep set to 1, is the upper limit."""
+    cores = psutil.cpu_count(logical=False) or 1
+    if hasattr(os, "sched_getaffinity"):
+        cores = min(cores, len(os.sched_getaffinity(0)))
+    limit = os.environ.get("OMP_NUM_THREADS", "")
+    return max(1, min(cores, int(limit) if limit.isdigit() and int(limit) > 0 else cores))
 
 
 def peak_memory_mb() -> float:

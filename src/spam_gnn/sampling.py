@@ -134,11 +134,16 @@ def sample_signs(
     uniforms = edge_uniforms(draws.first, draws.second, seeds)  # (K, p)
     bounds = probability.detach().to(torch.float64).cumsum(-1)
     negative, positive = uniforms <= bounds[:, NEGATIVE], uniforms > bounds[:, ABSENT]
-    indicators = (
-        _StraightThrough.apply(probability[:, sign], drawn.index_select(1, draws.of_edge), draws.of_edge)
-        for sign, drawn in ((POSITIVE, positive), (NEGATIVE, negative))
+    return SignedGraphs(
+        _indicator(probability[:, POSITIVE], positive, draws.of_edge),
+        _indicator(probability[:, NEGATIVE], negative, draws.of_edge),
+        _uniform_weight(samples, probability),
     )
-    return SignedGraphs(*indicators, _uniform_weight(samples, probability))  # pyright: ignore[reportArgumentType]
+
+
+def _indicator(probability: Tensor, drawn: Tensor, of_edge: Tensor) -> Tensor:
+    """(K, p) draws -> (K, m) numbers that carry the gradient of the (p,) probabilities."""
+    return _StraightThrough.apply(probability, drawn.index_select(1, of_edge), of_edge)  # pyright: ignore[reportReturnType]
 
 
 class _StraightThrough(torch.autograd.Function):

@@ -8,16 +8,15 @@ import sys
 from importlib.metadata import version
 from typing import Any
 
-import torch
-
 from spam_gnn.commands.console import OUT, table
 from spam_gnn.config import SpaMConfig
 from spam_gnn.data import catalog
 from spam_gnn.data.synthetic import csbm
 from spam_gnn.errors import SpamError
 from spam_gnn.evaluation.metrics import node_metrics
+from spam_gnn.kernels import KERNELS, chosen
 from spam_gnn.model import SpaM
-from spam_gnn.resources import available_memory_mb
+from spam_gnn.resources import allowed_threads, available_memory_mb
 from spam_gnn.training import TrainConfig, fit
 from spam_gnn.version import __version__
 
@@ -30,7 +29,9 @@ def run_doctor(as_json: bool) -> None:
     facts: dict[str, Any] = {
         "spam-gnn": __version__, "python": platform.python_version(), "system": platform.platform(terse=True),
         **{name: version(name) for name in PACKAGES},
-        "threads": torch.get_num_threads(), "memory available, MiB": round(available_memory_mb()),
+        "kernel": f"{chosen('auto')} (auto), of {', '.join(KERNELS[1:])}",
+        "threads": f"1 on small graphs, {allowed_threads()} on large ones",
+        "memory available, MiB": round(available_memory_mb()),
         "data folders": [f"{folder} ({'found' if folder.is_dir() else 'absent'})" for folder in catalog.data_folders()],
         "datasets present": [name for name in catalog.names() if catalog.is_present(name)],
         "self-test": checks,

@@ -1,0 +1,133 @@
+"""`python benchmarks/speed.py [GRAPH ...]`: SpaM beside PyG's GCN and GAT, epoch and prediction; writes speed.md and speed.png.
+
+One process, one thread, models taking turns; medians with half the interquartile range. Further tables: the exact coder against
+scikit-learn, the parts of an epoch in units of one CSR product, threads, and a hub. Finished parts are kept in runs/speed.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import matplotlib
+import numpy as np
+import torch
+
+from spam_gnn.experiments.speed import MODELS, NAMED, RANDOM, graph_named, measure, take_turns, work_named
+from spam_gnn.experiments.speed_parts import lasso_against_sklearn, parts_of_epoch, peak_memory, thread_gain
+from spam_gnn.files import make_folder, write_json
+from table import HERE, provenance
+
+matplotlib.use("Agg")
+from matplotlib import pyplot as plt
+
+STORE = HERE.parent / "runs" / "speed"
+ABOUT = (
+    "SpaM (posterior on, unrolled coder with T = 3, L = 2, width 64; K in the name) beside PyG's GCN and GAT (two layers, "
+    "width 64, one head, no dropout on the input). One process, one thread, taking turns; median ± half the interquartile range. "
+    "SpaM predicts with K = 8. Peak memory is that of a process of its own, libraries included. `python benchmarks/speed.py`"
+)
+HUB = ("star:1e6", "random:2e6")
+
+
+def kept(name: str, job: Callable[[], Any]) -> Any:
+    """The stored result, or the job's, stored."""
+    make_folder(STORE)
+    path = STORE / f"{name.replace(':', '-')}.json"
+    if not path.exists():
+        print(name, flush=True)
+        write_json(path, job())
+    return json.loads(path.read_text())
+
+
+def one_graph(name: str) -> dict[str, Any]:
+    large = name == "random:1e7"
+    found = measure(name, repeats=4 if large else 15, budget=90.0)
+    for model in MODELS:
+        found["models"][model]["peak_memory_mb"] = peak_memory(name, model)
+    return found
+
+
+def hub() -> dict[str, float]:
+    """Epochs on a star with a hub of degree 10^6 and on a regular random graph of as many messages, taking turns."""
+    times = take_turns({name: work_named("spam-k4", graph_named(name)).epoch for name in HUB}, 3, 120.0)
+    return {name: time.seconds for name, time in times.items()}
+
+
+def table(header: tuple[str, ...], rows: list[list[str]]) -> list[str]:
+    return [f"| {' | '.join(header)} |", f"|{'---|' * len(header)}", *(f"| {' | '.join(row)} |" for row in rows), ""]
+
+
+def main_table(results: list[dict[str, Any]]) -> list[str]:
+    rows = []
+    for found in results:
+        for model, entry in found["models"].items():
+            rows.append([
+                found["graph"], f"{found['messages']:,}", model,
+                f"{entry['train_seconds']:.4f} ± {entry['train_spread']:.4f}", f"{found['ratio_to_gat'][model]:.2f}",
+                f"{found['ratio_to_gcn'][model]:.2f}", f"{entry['predict_seconds']:.4f}",
+                f"{found['predict_ratio_to_gat'][model]:.2f}", f"{entry['peak_memory_mb']:.0f}",
+            ])  # fmt: skip
+    header = ("graph", "messages", "model", "epoch, s", "/ GAT", "/ GCN", "predict, s", "/ GAT", "peak MiB")
+    return table(header, rows)
+
+
+def growth(results: list[dict[str, Any]]) -> str:
+    """The exponent of seconds in messages over the random graphs, by least squares on logarithms."""
+    chosen = [f for f in results if f["graph"].startswith("random")]
+    if len(chosen) < 2:
+        return "Growth: fewer than two random graphs measured."
+    x = np.log([f["messages"] for f in chosen])
+    lines = []
+    for model in ("spam-k1", "spam-k4", "gat"):
+        y = np.log([f["models"][model]["train_seconds"] for f in chosen])
+        lines.append(f"{model} {np.polyfit(x, y, 1)[0]:.2f}")
+    return "Growth of an epoch in messages over the random graphs (exponent): " + ", ".join(lines) + "."
+
+
+def picture(results: list[dict[str, Any]]) -> None:
+    figure, axes = plt.subplots(figsize=(6.4, 4.2), dpi=150)
+    for model, colour in zip(MODELS, ("#888888", "#c2571a", "#4a90c2", "#17456b"), strict=True):
+        points = sorted((f["messages"], f["models"][model]["train_seconds"]) for f in results)
+        axes.loglog(*zip(*points, strict=True), "o-", color=colour, label=model, markersize=4, linewidth=1.2)
+    axes.set_xlabel("messages (directed edges)")
+    axes.set_ylabel("seconds per training epoch, one thread")
+    axes.grid(True, which="major", alpha=0.3)
+    axes.legend(frameon=False)
+    figure.tight_layout()
+    figure.savefig(HERE / "speed.png")
+
+
+def main(names: list[str]) -> None:
+    torch.set_num_threads(1)
+    results = [kept(name, lambda n=name: one_graph(n)) for name in names or [*NAMED, *RANDOM]]
+    parts = kept("parts-squirrel", lambda: parts_of_epoch("squirrel"))
+    coder = kept("lasso-squirrel", lambda: lasso_against_sklearn("squirrel"))
+    threads = {name: kept(f"threads-{name}", lambda n=name: thread_gain(n)) for name in ("squirrel", "texas")}
+    ends = kept("hub", hub)
+    unit = parts["csr product"]
+    lines = [
+        "# Speed", "",
+        ABOUT, "",
+        *main_table(results), growth(results), "", "![seconds per epoch against messages](speed.png)", "",
+        "## Parts of an epoch on squirrel (K = 4)", "",
+        *table(("part", "seconds", "CSR products"), [[what, f"{s:.4f}", f"{s / unit:.1f}"] for what, s in parts.items()]),
+        "## The exact coder against scikit-learn's Lasso in a loop over the nodes of squirrel", "",
+        *table(("nodes", "exact, s", "scikit-learn, s", "ratio", "largest difference"),
+               [[f"{coder['nodes']}", f"{coder['exact_seconds']:.3f}", f"{coder['sklearn_seconds']:.1f}",
+                 f"{coder['ratio']:.0f}", f"{coder['largest_difference']:.1e}"]]),
+        "## Threads and hubs", "",
+        *table(("what", "figure"),
+               [*([f"{n}: one thread over two, K = 4", f"{t['gain']:.2f}"] for n, t in threads.items()),
+                ["star with a hub of degree 10^6 over a random graph of as many messages, K = 4",
+                 f"{ends[HUB[0]] / ends[HUB[1]]:.2f}"]]),
+        provenance(),
+    ]  # fmt: skip
+    (HERE / "speed.md").write_text("\n".join(lines) + "\n")
+    picture(results)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
