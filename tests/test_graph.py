@@ -25,7 +25,9 @@ def test_build_sorts_merges_mirrors_and_says_so():
     assert graph.edge_index.tolist() == [[1, 3, 0, 2, 1, 0], [0, 0, 1, 1, 2, 3]]
     assert graph.notes == ("1 self-loops dropped (the layer has its own self term)", "1 duplicate edges merged")
     assert torch.equal(graph.edge_index[:, graph.reverse], graph.edge_index.flip(0))
-    assert graph.pair.tolist() == [0, 1, 0, 2, 2, 1]
+    pairs = graph.pairs
+    assert pairs.edge.tolist() == [2, 4, 5]  # 0 -> 1, 1 -> 2, 0 -> 3
+    assert pairs.of_edge.tolist() == [0, 2, 0, 1, 1, 2]
 
 
 def test_direction_is_seen_in_the_edges():

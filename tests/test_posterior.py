@@ -92,7 +92,7 @@ def test_a_cavity_belief_has_not_heard_the_edge_it_judges():
         without = type(graph).build(graph.x, torch.tensor([[0, 2, 3], [1, 3, 4]]), graph.y, directed=False, num_classes=3)
         _, marginal = posterior._propagate(without, log_u, weights, torch.ones(3, without.num_edges))
     edge = path.edge_index.t().tolist().index([1, 2])  # 1 -> 2, judged at target 2 without hearing 1
-    torch.testing.assert_close(cavity[0][:, edge], torch.softmax(marginal[2], -1), atol=1e-5, rtol=1e-4)
+    torch.testing.assert_close(cavity[0][:, path.pairs.of_edge[edge]], torch.softmax(marginal[2], -1), atol=1e-5, rtol=1e-4)
 
 
 def test_context_split_is_random_by_epoch_and_complete_at_one():

@@ -24,9 +24,9 @@ CONFIG = SpaMConfig(
 def distribution(graph, seed, scale=1.0):
     """Random logits, the same for both directions of an edge, as a leaf to differentiate."""
     generator = torch.Generator().manual_seed(1000 + seed)
-    pairs = int(graph.pair.max()) + 1
+    pairs = graph.pairs.edge.numel()
     logits = (scale * torch.randn(pairs, 3, generator=generator)).requires_grad_()
-    return logits, SignDistribution(torch.log_softmax(logits, -1)[graph.pair])
+    return logits, SignDistribution(torch.log_softmax(logits, -1)[graph.pairs.of_edge])
 
 
 def predict(model, graph, signs):

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import torch
 from torch import Tensor
@@ -22,7 +22,14 @@ from spam_gnn.features import FeatureMatrix
 from spam_gnn.structure import Messages
 
 Direction = Literal["in", "out"]
-_EDGE_CACHES = ("pair", "reverse", "edge_log_degree", "_messages")
+_EDGE_CACHES = ("pairs", "reverse", "edge_log_degree", "_messages")
+
+
+class Pairs(NamedTuple):
+    """edge (p,): the stored edge that stands for each pair; of_edge (m,): the pair each stored edge belongs to."""
+
+    edge: Tensor
+    of_edge: Tensor
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,12 +123,6 @@ class Graph:
         return self.edge_index.shape[1]
 
     @cached_property
-    def pair(self) -> Tensor:
-        """(m,): the undirected pair {i, j} each stored edge belongs to; two edges of one pair share a number."""
-        low, high = self.edge_index.min(0).values, self.edge_index.max(0).values
-        return torch.unique(low * self.num_nodes + high, return_inverse=True)[1]
-
-    @cached_property
     def reverse(self) -> Tensor:
         """(m,): position of the mirrored edge j -> i of each edge i -> j, or -1 where there is none."""
         n = self.num_nodes
@@ -131,6 +132,14 @@ class Graph:
         if self.num_edges == 0:
             return place
         return torch.where(keys[place] == wanted, place, torch.full_like(place, -1))
+
+    @cached_property
+    def pairs(self) -> Pairs:
+        """The undirected pairs {i, j} of an undirected graph; both stored edges of a pair share a number."""
+        edge = torch.nonzero(self.edge_index[0] < self.edge_index[1]).reshape(-1)
+        number = torch.empty(self.num_edges, dtype=torch.int64)
+        number[edge] = number[self.reverse[edge]] = torch.arange(edge.numel())
+        return Pairs(edge, number)
 
     @cached_property
     def features(self) -> FeatureMatrix:

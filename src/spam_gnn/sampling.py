@@ -76,11 +76,9 @@ class _Slots:
         source, target = graph.identity[graph.edge_index[0]], graph.identity[graph.edge_index[1]]
         if not shared:
             return _Slots(source, target, torch.arange(graph.num_edges), None)
-        forward = torch.nonzero(source < target).reshape(-1)
-        number = torch.empty(graph.num_edges, dtype=torch.int64)
-        number[forward] = torch.arange(forward.numel())
-        number[graph.reverse[forward]] = number[forward]
-        return _Slots(source[forward], target[forward], number, forward)
+        edge, of_edge = graph.pairs
+        low, high = torch.minimum(source[edge], target[edge]), torch.maximum(source[edge], target[edge])
+        return _Slots(low, high, of_edge, edge)
 
 
 class _Draws:

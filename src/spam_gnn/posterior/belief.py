@@ -31,7 +31,7 @@ from spam_gnn.features import FeatureMatrix
 from spam_gnn.graph import Graph
 from spam_gnn.initial import glorot
 from spam_gnn.kernels.csr import edge_dot, gather_scalar
-from spam_gnn.posterior.base import SignDistribution, SignPosterior, edge_evidence, symmetrise
+from spam_gnn.posterior.base import ABSENT, NEGATIVE, POSITIVE, SignDistribution, SignPosterior, edge_evidence, symmetrise
 from spam_gnn.randomness import dropout
 
 _FLOOR = 1e-6
@@ -120,7 +120,8 @@ class BeliefPosterior(SignPosterior):
         return torch.log_softmax(symmetrise(log_q.t(), graph), -1)
 
     def _propagate(self, graph: Graph, log_u: Tensor, weights: Tensor, boost: Tensor) -> tuple[Tensor, Tensor]:
-        """Damped belief propagation; returns cavity beliefs at target and source (2, C, m), and (n, C) marginals.
+        """Damped belief propagation; returns cavity beliefs (2, C, p) at target and source of the edges to be judged (one of
+        each pair, all edges of a directed graph), and (n, C) marginals.
 
         Classes come first here: every operation then runs along the edges, which is what vector units are good at.
         """
@@ -128,26 +129,40 @@ class BeliefPosterior(SignPosterior):
         trust, prior = torch.sigmoid(self.trust), log_u.t()
         mixed = backward = None  # (C, m) log messages source -> target, and target -> source along the same edge
         belief = prior  # (C, n)
-        for _ in range(self.config.rounds):
+        for turn in range(self.config.rounds):
+            if turn > 0 and not graph.directed:
+                assert mixed is not None
+                backward = mixed.index_select(1, back)
             speak = _cavity(belief, source, backward)
             hear = _cavity(belief, target, mixed) if graph.directed else None
             mixed = trust * _log_message(speak, weights, boost)
-            backward = mixed.index_select(1, back) if hear is None else trust * _log_message(hear, weights, boost)
+            backward = None if hear is None else trust * _log_message(hear, weights, boost)
             belief = prior + self._incoming(graph, mixed, backward)
-        return torch.stack([_cavity(belief, target, mixed), _cavity(belief, source, backward)]), belief.t()
+        assert mixed is not None
+        if backward is not None:
+            ends = (_cavity(belief, target, mixed), _cavity(belief, source, backward))
+        else:
+            edge = graph.pairs.edge
+            ends = (_cavity(belief, target[edge], mixed.index_select(1, edge)),
+                    _cavity(belief, source[edge], mixed.index_select(1, back[edge])))  # fmt: skip
+        return torch.stack(ends), belief.t()
 
-    def _incoming(self, graph: Graph, mixed: Tensor, backward: Tensor) -> Tensor:
+    def _incoming(self, graph: Graph, mixed: Tensor, backward: Tensor | None) -> Tensor:
         """(C, n): the sum of all log messages that reach a node; along a directed edge both ends speak."""
         total = gather_scalar(graph.messages("in"), mixed)
-        if graph.directed:
+        if backward is not None:
             out = graph.messages("out")
             total = total + gather_scalar(out, backward.index_select(1, out.edge))
         return total
 
     def _judge_by_cavity(self, graph: Graph, cavity: Tensor, weights: Tensor, boost: Tensor) -> Tensor:
-        like = torch.stack([((w.t() @ cavity[0]) * cavity[1]).sum(0) for w in weights])
-        log_q = (like * boost + _FLOOR).log()
-        return torch.log_softmax(symmetrise(log_q.t(), graph), -1)
+        """(m, 3): one judgement per pair, the same for both directions, because every w is symmetric."""
+        like = torch.stack([((w @ cavity[0]) * cavity[1]).sum(0) for w in weights])
+        if graph.directed:
+            return torch.log_softmax((like * boost + _FLOOR).log(), 0).t()
+        pairs = graph.pairs
+        log_q = torch.log_softmax((like * boost.index_select(1, pairs.edge) + _FLOOR).log(), 0)
+        return log_q.index_select(1, pairs.of_edge).t()
 
     def edge_log_evidence(self, distribution: SignDistribution, graph: Graph) -> Tensor:
         """Mean log marginal likelihood of the edges given the feature beliefs: what r is fitted to (empirical Bayes)."""
@@ -159,16 +174,19 @@ class BeliefPosterior(SignPosterior):
 
 
 def _cavity(belief: Tensor, end: Tensor, heard: Tensor | None) -> Tensor:
-    """(C, m): what the node at one end of each edge believes without what it heard along that very edge."""
-    here = belief.index_select(1, end)
-    return torch.softmax(here if heard is None else here - heard, 0)
+    """(C, p): what the node at one end of each edge believes without what it heard along that very edge."""
+    if heard is None:
+        return torch.softmax(belief, 0).index_select(1, end)
+    return torch.softmax(belief.index_select(1, end) - heard, 0)
 
 
 def _log_message(speaker: Tensor, weights: Tensor, boost: Tensor) -> Tensor:
-    """log m(c) = log sum_s boost_s sum_c' w_s(c', c) b(c'): (C, m) beliefs -> (C, m) log messages."""
-    message = sum(boost[s] * (weights[s].t() @ speaker) for s in range(3))
-    assert isinstance(message, Tensor)
-    return (message + _FLOOR).log()
+    """log m(c) = log sum_s boost_s sum_c' w_s(c, c') b(c'): (C, m) beliefs -> (C, m) log messages.
+
+    Evidence speaks for support only, so the other two signs share a factor and one product.
+    """
+    rest = (weights[NEGATIVE] + weights[ABSENT]) @ speaker
+    return (boost[NEGATIVE] * rest + boost[POSITIVE] * (weights[POSITIVE] @ speaker) + _FLOOR).log()
 
 
 def _weighted_quantile(values: Tensor, weight: Tensor, level: float) -> Tensor:
