@@ -94,7 +94,8 @@ def load(name: str, split: int = 0, seed: int = 0, protocol: str | None = None) 
     if chosen.kind != "fixed":
         return chosen.draw(build(), split)
     if chosen.name not in raw.fixed:
-        raise BadInput(f"{name}: its files hold no {chosen.name} splits; use one of {', '.join(raw.fixed) or 'random:0.5/0.25/0.25'}")
+        have = ", ".join([*raw.fixed, "random:0.5/0.25/0.25"])
+        raise BadInput(f"{name}: its files hold no {chosen.name} splits; use one of {have}")
     train, val, test = (mask[:, split] for mask in raw.fixed[chosen.name])
     return build(train_mask=train, val_mask=val, test_mask=test)
 

@@ -164,7 +164,7 @@ def _check(url: str, partial: Path, sha256: str | None) -> None:
     found = file_sha256(partial)
     if sha256 is not None and found != sha256:
         _discard(partial)
-        raise BadInput(f"{url}: found SHA-256 {found}, expected {sha256}; the file there is not the benchmark's, nothing was kept")
+        raise BadInput(f"{url}: found SHA-256 {found}, expected {sha256}; it is not the benchmark's file, nothing was kept")
 
 
 def _publish(partial: Path, target: Path) -> None:

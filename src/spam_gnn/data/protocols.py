@@ -49,7 +49,7 @@ class Protocol:
             return few_labels(graph, split, int(self.numbers[0]), int(self.numbers[1]))
         if self.kind == "authors":
             return permuted_split(graph, split, (0.1, 0.45))
-        raise BadInput(f"protocol: {self.name} is fixed by a benchmark's files, '{graph.name}' has none; use random: or per-class:")
+        raise BadInput(f"protocol: '{graph.name}' comes without {self.name} splits; use random:0.5/0.25/0.25 or per-class:20")
 
 
 def parse_protocol(text: str) -> Protocol:

@@ -62,7 +62,8 @@ class RawFile:
 class Figures:
     """Sizes and measures of a graph. Edges are counted as stored by the source (PyG's class, or the file where there is none).
 
-    `density` is the share of nonzero features, `sparse` whether they are stored so; `degree_gini` the Gini coefficient of the degrees, in plus out.
+    `density` is the share of nonzero features, `sparse` whether they are stored so; `degree_gini` the Gini coefficient of the
+    degrees, in plus out.
     """
 
     nodes: int | None = None

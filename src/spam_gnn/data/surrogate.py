@@ -29,7 +29,7 @@ ASSUMED_GINI = 0.5  # of the degrees where a source does not state it: between C
 ASSUMED_DENSITY = 0.05  # share of nonzeros of features that are stored sparse
 ASSUMED_FEATURES = 1000
 SIGNAL = 0.3  # share of a node's words that come from its class; or distance of a class mean, in standard deviations
-_ROUNDS = 12  # of drawing again what was drawn twice
+_ROUNDS = 18  # of drawing again what was drawn twice
 _BLOCK = 1 << 18  # nodes whose features are drawn at a time
 
 
@@ -46,13 +46,14 @@ def surrogate(spec: DatasetSpec, seed: int = 0) -> Graph:
     """A graph with the spec's figures, drawn by seed, not yet split."""
     figures = spec.expected
     if not _known(figures):
-        raise BadInput(f"{PREFIX}{spec.name}: the figures of {spec.name} are not known; use one of {', '.join(surrogate_names())}")
+        known = ", ".join(surrogate_names())
+        raise BadInput(f"{PREFIX}{spec.name}: the figures of {spec.name} are not known; use one of {known}")
     unstated = {"degree skew": figures.degree_gini, "class shares": figures.class_shares,
                 "share of nonzero features": figures.density, "number of features": figures.features}  # fmt: skip
     assumed = [what for what, value in unstated.items() if value is None]
     x, edges, y = draw(figures, directed=spec.directed, stored_once=spec.stored_once, seed=seed)
     note = f"surrogate: generated to mimic {spec.name}, not the dataset itself; its accuracies mean nothing for {spec.name}"
-    notes = (note, *([f"surrogate: {' and '.join(assumed)} assumed, the source does not state it"] if assumed else []))
+    notes = (note, *([f"surrogate: {', '.join(assumed)} assumed, the source does not state it"] if assumed else []))
     graph = Graph.build(x, edges, y, directed=spec.directed, num_classes=figures.classes, name=PREFIX + spec.name)
     return replace(graph, notes=(*notes, *graph.notes))
 
@@ -112,21 +113,27 @@ def _pairs(
     for turn in range(_ROUNDS):
         first, second = _matched(stubs, label, classes, share, random)
         low, high = np.minimum(first, second), np.maximum(first, second)
-        found = np.unique(np.concatenate([found, (low * n + high)[low != high]]))
+        found = _distinct(np.concatenate([found, (low * n + high)[low != high]]))
         missing = edges - len(found)
         if missing <= 0:
             break
-        # Pairs drawn twice and loops are drawn again: first among nodes that lack edges, then by degree where those have
-        # no partners left, with a little over; and inside classes as often as makes up the share that was asked for.
+        # Pairs drawn twice and loops are drawn again: among nodes that lack edges, and the last hundredth by degree, with a
+        # little over, since those may have no partners left; inside classes as often as makes up the share asked for.
         share = float(np.clip((homophily * edges - _inside(found, label)) / missing, 0.0, 1.0))
         lack = np.maximum(degree - np.bincount(found // n, minlength=n) - np.bincount(found % n, minlength=n), 0)
         stubs = np.repeat(np.arange(n), lack)
-        if turn >= _ROUNDS // 2 or len(stubs) < 4:
+        if missing < 0.01 * edges or turn >= _ROUNDS // 3:
             stubs = random.choice(np.repeat(np.arange(n), degree), 2 * (missing + missing // 8 + 2))
     chosen = random.permutation(found)[:edges]
     ends = np.stack([chosen // n, chosen % n])
     turned = random.random(ends.shape[1]) < 0.5  # a directed edge points either way
     return np.where(turned, ends[::-1], ends)
+
+
+def _distinct(keys: np.ndarray) -> np.ndarray:
+    """Sorted, each once; numpy's own `unique` hashes integers, which takes minutes at this size."""
+    keys.sort()
+    return keys[np.concatenate([[True], keys[1:] != keys[:-1]])] if len(keys) else keys
 
 
 def _inside(pairs: np.ndarray, label: np.ndarray) -> int:
@@ -183,10 +190,10 @@ def _features(figures: Figures, label: np.ndarray, classes: int, random: np.rand
             block = random.standard_normal((rows.stop - begin, d), dtype=np.float32)
             x[rows] = torch.from_numpy(block + mean[label[rows]])
         return x
-    return _words(n, d, max(1, round(density * d)), label, classes, random)
+    return _words(n, d, max(1, round(density * d)), label, random)
 
 
-def _words(n: int, d: int, per_node: int, label: np.ndarray, classes: int, random: np.random.Generator) -> Tensor:
+def _words(n: int, d: int, per_node: int, label: np.ndarray, random: np.random.Generator) -> Tensor:
     """(n, d) `torch.sparse_csr` of ones, `per_node` distinct columns in each row: one of each of `per_node` strips."""
     columns = torch.empty(n, per_node, dtype=torch.int64)
     width = d // per_node  # strips are disjoint and ascending, so that rows need neither sorting nor merging

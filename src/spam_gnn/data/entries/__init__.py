@@ -5,6 +5,4 @@ from __future__ import annotations
 from spam_gnn.data.entries import attacked, geom_gcn, linkx, platonov
 from spam_gnn.data.spec import DatasetSpec
 
-SPECS: dict[str, DatasetSpec] = {
-    spec.name: spec for spec in (*platonov.SPECS, *geom_gcn.SPECS, *linkx.SPECS, *attacked.SPECS)
-}
+SPECS: dict[str, DatasetSpec] = {spec.name: spec for spec in (*platonov.SPECS, *geom_gcn.SPECS, *linkx.SPECS, *attacked.SPECS)}

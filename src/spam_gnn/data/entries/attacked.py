@@ -1,7 +1,7 @@
 """Citation graphs under Metattack, as robustness papers share them: `cora-metattack:0.25` has 25 percent more edges.
 
-Cora's figures are measured. Others of the family (Pro-GNN published Citeseer's, Pubmed's and Polblogs' too) have the same format:
-they are listed where a data folder holds `attacked/<name>`.
+Cora's figures are measured. Others of the family have the same format (Pro-GNN published Citeseer's, Pubmed's and Polblogs'
+too): they are listed where a data folder holds `attacked/<name>`.
 """
 
 from __future__ import annotations

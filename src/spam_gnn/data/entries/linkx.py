@@ -22,9 +22,10 @@ _CLASS_INSENSITIVE = (
 
 
 def _facebook(name: str, file: str, *, splits: RawFile | None = None, **rest: object) -> DatasetSpec:
+    data = RawFile("raw/data.mat", f"{_GITHUB}/facebook100/{file}.mat")
     return DatasetSpec(
-        name=name, folder=name, files=(RawFile("raw/data.mat", f"{_GITHUB}/facebook100/{file}.mat"), *([splits] if splits else [])),
-        parser=pyg.linkx(name), directed=False, protocols=("linkx", _RANDOM) if splits else (_RANDOM,), splits=5, source=_SOURCE,
+        name=name, folder=name, files=(data, splits) if splits else (data,), parser=pyg.linkx(name), directed=False,
+        protocols=("linkx", _RANDOM) if splits else (_RANDOM,), splits=5, source=_SOURCE,
         licence="none stated by the source", defects=_GENDER, **rest,  # pyright: ignore[reportArgumentType]
     )  # fmt: skip
 
@@ -33,8 +34,9 @@ SPECS = (
     _facebook(
         "penn94", "Penn94", title="friendships at a university, by gender",
         splits=RawFile("raw/fb100-Penn94-splits.npy", f"{_GITHUB}/splits/fb100-Penn94-splits.npy"),
-        expected=Figures(41554, 2 * 1362229, 4814, 2, unlabelled=2739, sparse=True, homophily=Homophily(0.470, nan, 0.046, nan),
-                         origin="published", source=f"{_LIM}; features as printed for PyG's one-hot form; unlabelled: 41554 less the 38815 in its splits"),
+        expected=Figures(41554, 2 * 1362229, 4814, 2, unlabelled=2739, density=6 / 4814,
+                         homophily=Homophily(0.470, nan, 0.046, nan), origin="published",
+                         source=f"{_LIM}; features as printed for the one-hot form; unlabelled: 41554 less 38815 in splits"),
         paper=PaperRow(41554, 1362229, 5, 5, 0.046),
         differences=("edges: the paper counts pairs here, but edges in both directions for Cora, Citeseer and Pubmed",
                      "features: five attributes, which PyG and LINKX expand to one column per value, 4814 in all",
@@ -63,7 +65,8 @@ SPECS = (
     ),
     DatasetSpec(
         name="arxiv-year", title="papers that cite each other, by year", folder="arxiv_year",
-        files=(*(RawFile(f"raw/{part}.csv.gz", _OGB, f"arxiv/raw/{part}.csv.gz") for part in ("edge", "node-feat", "node_year")),
+        files=(*(RawFile(f"raw/{part}.csv.gz", _OGB, f"arxiv/raw/{part}.csv.gz")
+                 for part in ("edge", "node-feat", "node_year")),
                RawFile("raw/arxiv-year-splits.npy", f"{_GITHUB}/splits/arxiv-year-splits.npy", protocol="linkx")),
         parser=linkx.arxiv_year, directed=True, protocols=("linkx", _RANDOM), splits=5,
         source=f"ogbn-arxiv (Open Graph Benchmark); splits {_SOURCE}",

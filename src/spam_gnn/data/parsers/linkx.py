@@ -36,7 +36,7 @@ def fixed_splits(path: Path, nodes: int) -> Masks:
         for mask, part in zip(masks, ("train", "valid", "test"), strict=True):
             members = np.asarray(split[part] if isinstance(split, dict) and part in split else [-1]).astype(np.int64)
             if members.size and (members.min() < 0 or members.max() >= nodes):
-                raise BadInput(f"{path}: split {place} has no usable '{part}' for {nodes} nodes; fetch it again from its source")
+                raise BadInput(f"{path}: split {place} has no usable '{part}' for {nodes} nodes; fetch it again")
             mask[torch.from_numpy(members), place] = True
     return masks[0], masks[1], masks[2]
 

@@ -9,7 +9,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import torch
 from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.datasets import Actor, HeterophilousGraphDataset, LINKXDataset, Planetoid, WebKB, WikipediaNetwork
@@ -33,7 +32,8 @@ def webkb(name: str) -> Parser:
 
 
 def wikipedia(name: str) -> Parser:
-    return lambda paths: _all_splits(_load(paths, f"{name}/geom_gcn/raw", lambda root: WikipediaNetwork(root, name)), "geom-gcn")
+    place = f"{name}/geom_gcn/raw"
+    return lambda paths: _all_splits(_load(paths, place, lambda root: WikipediaNetwork(root, name)), "geom-gcn")
 
 
 def actor(paths: FilePaths) -> RawGraph:
@@ -42,6 +42,7 @@ def actor(paths: FilePaths) -> RawGraph:
 
 def platonov(name: str) -> Parser:
     """`name` as PyG writes it in file names, such as roman_empire."""
+
     def parse(paths: FilePaths) -> RawGraph:
         data = _load(paths, f"{name}/raw", lambda root: HeterophilousGraphDataset(root, name.replace("_", "-")))
         return _all_splits(data, "platonov")
@@ -51,6 +52,7 @@ def platonov(name: str) -> Parser:
 
 def planetoid(name: str) -> Parser:
     """The graph and its public split; geom-gcn's ten where their files are given. The pickles are vetted first."""
+
     def parse(paths: FilePaths) -> RawGraph:
         for part in PLANETOID_PARTS[:-1]:
             read_pickle(paths[f"raw/ind.{name}.{part}"])
@@ -65,6 +67,7 @@ def planetoid(name: str) -> Parser:
 
 def linkx(name: str) -> Parser:
     """A Facebook100 graph (gender, one-hot attributes) or genius. PyG unpickles Penn94's splits: they are vetted first."""
+
     def parse(paths: FilePaths) -> RawGraph:
         for file, path in paths.items():
             if file.endswith(".npy"):
@@ -96,9 +99,9 @@ def _load(paths: FilePaths, place: str, load: Callable[[str], Any]) -> Data:
             first = next(iter(paths.values()))
             reason = f"{type(error).__name__}: {error}"
             raise BadInput(f"{first.parent}: PyG cannot parse these files ({reason}); fetch them again") from None
-    if not (isinstance(data, Data) and all(isinstance(data[key], Tensor) for key in ("x", "edge_index", "y"))):
-        raise BadInput(f"{place}: PyG returned no x, edge_index and y; fetch the raw files again from their source")
-    data.y = torch.where(data.y < 0, -1, data.y)  # pyright: ignore[reportOptionalOperand, reportOperatorIssue]
+    assert isinstance(data, Data)  # each of these classes holds one graph
+    assert all(isinstance(data[key], Tensor) for key in ("x", "edge_index", "y"))
+    data.y = data["y"].clamp(min=-1)  # any negative number marks an unknown label
     return data
 
 
