@@ -9,7 +9,7 @@ from typing import Any
 from spam_gnn.commands.console import OUT, table
 from spam_gnn.data import catalog, store
 from spam_gnn.data.fetch import file_sha256
-from spam_gnn.data.spec import DatasetSpec, Figures, PaperRow
+from spam_gnn.data.spec import DatasetSpec, Figures, PaperRow, RawGraph
 from spam_gnn.data.statistics import COUNTS, MEASURES, disagreements, measure, measure_of
 from spam_gnn.data.surrogate import PREFIX, surrogate_names
 from spam_gnn.errors import BadInput, SpamError
@@ -20,11 +20,9 @@ def run_list(as_json: bool) -> None:
     rows = [_listed(name) for name in catalog.names()]
     if as_json:
         return _print_json(rows)
-    header = ("name", "nodes", "edges", "features", "classes", "edge homophily", "splits", "files")
-    shown = [[row["name"], *(_text(row[key]) for key in ("nodes", "edges", "features", "classes", "edge_homophily")),
-              f"{row['protocols'][0]} ({row['splits'] or 'any'})" if row["protocols"] else "drawn by seed", row["files"]]
-             for row in rows]  # fmt: skip
-    table("datasets", header, shown)
+    keys = ("nodes", "edges", "features", "classes")
+    shown = [[row["name"], *(_text(row[key]) for key in keys), _default_splits(row), row["files"]] for row in rows]
+    table("datasets", ("name", *keys, "splits", "files"), shown)
     OUT.print(f"surrogates (generated, for speed and memory): {PREFIX}NAME for {len(surrogate_names())} of these names")
     OUT.print("edges as stored by the source; figures of absent ones are published; data folders:")
     for folder in catalog.data_folders():
@@ -48,6 +46,10 @@ def _listed(name: str) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def _default_splits(row: dict[str, Any]) -> str:
+    return row["protocols"][0].partition(":")[0] if row["protocols"] else "by seed"
+
+
 def _present_files(spec: DatasetSpec) -> tuple[int, int]:
     return sum(store.find(spec, file) is not None for file in spec.files), len(spec.files)
 
@@ -65,7 +67,7 @@ def run_show(name: str, as_json: bool) -> None:
         return _print_json(facts)
     header = ("figure", "measured here", f"expected ({spec.expected.origin})", "paper")
     rows = [[row["figure"], *(_text(row[key]) for key in ("measured", "expected", "paper"))] for row in facts["figures"]]
-    table(f"{name}: {spec.title}", header, rows)
+    table(f"{name}: {facts['title']}", header, rows)
     if found is None:
         have, needed = _present_files(spec)
         OUT.print(f"files: {have} of {needed} present, nothing measured; get them with: spam-gnn datasets fetch {spec.name}")
@@ -78,9 +80,7 @@ def run_show(name: str, as_json: bool) -> None:
 
 
 def _facts(name: str, spec: DatasetSpec, found: Figures | None) -> dict[str, Any]:
-    if name.startswith(PREFIX):
-        title = f"SURROGATE of {spec.name}: generated, not the dataset itself"
-        OUT.print(title)
+    is_surrogate = name.startswith(PREFIX)
     figures = [
         {"figure": _called(key), "measured": _value(found, key), "expected": _value(spec.expected, key),
          "paper": _in_paper(spec.paper, key)}
@@ -90,7 +90,8 @@ def _facts(name: str, spec: DatasetSpec, found: Figures | None) -> dict[str, Any
         figures.insert(len(COUNTS), {"figure": "homophily, as the paper has it", "measured": None, "expected": None,
                                      "paper": spec.paper.homophily})  # fmt: skip
     return {
-        "name": name, "title": spec.title, "figures": figures,
+        "name": name, "surrogate": is_surrogate, "figures": figures,
+        "title": f"SURROGATE, generated to mimic {spec.name}, not the dataset itself" if is_surrogate else spec.title,
         "differences": list(spec.differences), "defects": list(spec.defects),
         "directed": "yes" if spec.directed else "no", "metric": spec.metric, "source": spec.source, "licence": spec.licence,
         "protocols": ", ".join([f"{spec.protocols[0]} (default, {spec.splits} splits)" if spec.splits != 1 else
@@ -101,8 +102,6 @@ def _facts(name: str, spec: DatasetSpec, found: Figures | None) -> dict[str, Any
 
 
 def _surrogate_figures(name: str) -> Figures:
-    from spam_gnn.data.spec import RawGraph
-
     graph = catalog.load(name)
     return measure(RawGraph(graph.x, graph.edge_index, graph.y), graph)
 
@@ -121,7 +120,7 @@ def run_check(names: list[str], as_json: bool) -> None:
     if as_json:
         _print_json(rows)
     else:
-        header = ("dataset", "nodes", "edges", "features", "classes", "unlabelled", "edge homophily", "files", "verdict")
+        header = ("dataset", "nodes", "edges", "features", "classes", "unlabelled", "homophily", "files", "verdict")
         keys = ("nodes", "edges", "features", "classes", "unlabelled", "edge_homophily", "files", "verdict")
         table("datasets check", header, [[row["name"], *(_text(row[key]) for key in keys)] for row in rows])
         for row in rows:
@@ -129,7 +128,8 @@ def run_check(names: list[str], as_json: bool) -> None:
                 OUT.print(f"{row['name']}: {line}")
         verdicts = [row["verdict"] for row in rows]
         right = verdicts.count("ok")
-        OUT.print(f"edges as stored by the source: {right} right, {len(wrong)} wrong, {len(rows) - right - len(wrong)} absent")
+        OUT.print("edges as stored by the source, homophily by the edge measure")
+        OUT.print(f"{right} right, {len(wrong)} wrong, {len(rows) - right - len(wrong)} absent or partly so")
     if wrong:
         raise BadInput(f"datasets check: {len(wrong)} of {len(rows)} are wrong ({', '.join(wrong)}); move their files away and "
                        "run: spam-gnn datasets fetch NAME")  # fmt: skip
@@ -148,11 +148,16 @@ def _checked(name: str) -> dict[str, Any]:
             wrong = disagreements(found, spec.expected)
         except SpamError as error:  # the files are those of the checksums, or have none; they still do not parse
             wrong = [str(error)]
-    verdict = "WRONG" if wrong else "ok" if found else "absent" if not have else "partly absent"
+    verdict = "WRONG" if wrong else "ok" if found else "absent" if not have else "partly"
     return {
         "name": name, **{key: _value(found, key) for key in COUNTS}, "edge_homophily": _value(found, "edge"),
-        "files": f"{have} of {needed}", "verdict": verdict, "wrong": wrong,
+        "files": f"{have} of {needed}{_unverified(spec)}", "verdict": verdict, "wrong": wrong,
     }  # fmt: skip
+
+
+def _unverified(spec: DatasetSpec) -> str:
+    count = sum(spec.sha256(file) is None and store.find(spec, file) is not None for file in spec.files)
+    return f" ({count} without known SHA-256)" if count else ""
 
 
 def _wrong_files(spec: DatasetSpec) -> list[str]:
@@ -184,6 +189,8 @@ def run_fetch(name: str) -> None:
 def _value(figures: Figures | None, key: str) -> float | int | None:
     if figures is None:
         return None
+    if figures.origin == "published" and key in ("unlabelled", "self_loops"):
+        return getattr(figures, key) or None  # a source that says nothing of them does not say that there are none
     return measure_of(figures.homophily, key) if key in MEASURES else getattr(figures, key)
 
 

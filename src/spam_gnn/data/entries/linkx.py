@@ -40,7 +40,7 @@ SPECS = (
         paper=PaperRow(41554, 1362229, 5, 5, 0.046),
         differences=("edges: the paper counts pairs here, but edges in both directions for Cora, Citeseer and Pubmed",
                      "features: five attributes, which PyG and LINKX expand to one column per value, 4814 in all",
-                     "classes: two (gender), with unlabelled nodes outside; the paper's 5 is its feature count again",
+                     "classes: two (gender), with unlabelled nodes outside; the paper has 5",
                      _CLASS_INSENSITIVE.format("0.046", "0.470")),
     ),
     _facebook(
