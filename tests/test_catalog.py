@@ -116,10 +116,10 @@ def test_planetoid_agrees_with_pyg_under_both_protocols(tmp_path):
 
 
 def write_facebook(folder):
-    """Six people, seven attributes each; the second attribute is gender, 0 where unknown."""
+    """Four people, seven attributes each; the second attribute is gender, 0 where unknown."""
     adjacency = scipy.sparse.csc_array(np.array([[0, 1, 0, 0], [1, 0, 1, 0], [0, 1, 0, 0], [0, 0, 0, 0]], dtype=float))
-    info = np.array([[1, 1, 5, 0, 2, 9, 3], [2, 2, 5, 0, 2, 9, 3], [1, 0, 6, 0, 2, 8, 3], [1, 1, 6, 1, 2, 8, 3]], dtype=np.uint16)
-    scipy.io.savemat(folder / "data.mat", {"A": adjacency, "local_info": info})
+    info = [[1, 1, 5, 0, 2, 9, 3], [2, 2, 5, 0, 2, 9, 3], [1, 0, 6, 0, 2, 8, 3], [1, 1, 6, 1, 2, 8, 3]]
+    scipy.io.savemat(folder / "data.mat", {"A": adjacency, "local_info": np.array(info, dtype=np.uint16)})
     return {"raw/data.mat": folder / "data.mat"}
 
 
@@ -188,11 +188,23 @@ def test_snap_patents_from_its_mat_file(tmp_path):
     raw = linkx.snap_patents({"raw/snap_patents.mat": tmp_path / "snap_patents.mat"})
     assert raw.x.layout == torch.sparse_csr
     np.testing.assert_allclose(raw.x.to_dense(), features.toarray(), rtol=1e-6)
-    assert raw.y.tolist() == [0, 0, 1, 2, 3, 4]
+    assert raw.y.tolist() == [0, 1, 2, 3, 4, 4]  # the quantiles are the second to the fifth year
     assert raw.edge_index.tolist() == [[0, 1, 5], [2, 0, 4]]
     scipy.io.savemat(tmp_path / "other.mat", {"years": stored["years"]})
     with pytest.raises(BadInput, match="found no edge_index, node_feat"):
         linkx.snap_patents({"raw/snap_patents.mat": tmp_path / "other.mat"})
+
+
+def test_a_damaged_file_of_unknown_checksum_is_refused_in_one_line(monkeypatch, tmp_path):
+    monkeypatch.setattr(store, "data_folders", lambda: [tmp_path])
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    for name, file in (("tolokers", "raw/tolokers.npz"), ("reed98", "raw/data.mat"), ("snap-patents", "raw/snap_patents.mat")):
+        path = tmp_path / SPECS[name].folder / file
+        path.parent.mkdir(parents=True)
+        path.write_bytes(b"not really")
+        with pytest.raises(BadInput, match=str(path)) as caught:
+            catalog.load(name, protocol="random:0.5/0.25/0.25")
+        assert "\n" not in str(caught.value)
 
 
 class Evil:

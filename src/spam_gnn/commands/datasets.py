@@ -20,7 +20,7 @@ def run_list(as_json: bool) -> None:
     rows = [_listed(name) for name in catalog.names()]
     if as_json:
         return _print_json(rows)
-    keys = ("nodes", "edges", "features", "classes")
+    keys = ("nodes", "edges", "features")
     shown = [[row["name"], *(_text(row[key]) for key in keys), _default_splits(row), row["files"]] for row in rows]
     table("datasets", ("name", *keys, "splits", "files"), shown)
     OUT.print(f"surrogates (generated, for speed and memory): {PREFIX}NAME for {len(surrogate_names())} of these names")
@@ -120,19 +120,23 @@ def run_check(names: list[str], as_json: bool) -> None:
     if as_json:
         _print_json(rows)
     else:
-        header = ("dataset", "nodes", "edges", "features", "classes", "unlabelled", "homophily", "files", "verdict")
-        keys = ("nodes", "edges", "features", "classes", "unlabelled", "edge_homophily", "files", "verdict")
-        table("datasets check", header, [[row["name"], *(_text(row[key]) for key in keys)] for row in rows])
+        header = ("dataset", "nodes", "edges", "features", "classes", "files", "verdict")
+        table("datasets check", header, [_check_line(row) for row in rows])
         for row in rows:
             for line in row["wrong"]:
                 OUT.print(f"{row['name']}: {line}")
         verdicts = [row["verdict"] for row in rows]
         right = verdicts.count("ok")
-        OUT.print("edges as stored by the source, homophily by the edge measure")
+        OUT.print("edges as stored by the source; '2 +418': two classes, and 418 nodes without a label")
         OUT.print(f"{right} right, {len(wrong)} wrong, {len(rows) - right - len(wrong)} absent or partly so")
     if wrong:
         raise BadInput(f"datasets check: {len(wrong)} of {len(rows)} are wrong ({', '.join(wrong)}); move their files away and "
                        "run: spam-gnn datasets fetch NAME")  # fmt: skip
+
+
+def _check_line(row: dict[str, Any]) -> list[str]:
+    classes = f"{row['classes']} +{row['unlabelled']}" if row["unlabelled"] else _text(row["classes"])
+    return [row["name"], *(_text(row[key]) for key in ("nodes", "edges", "features")), classes, row["files"], row["verdict"]]
 
 
 def _checked(name: str) -> dict[str, Any]:
@@ -151,13 +155,13 @@ def _checked(name: str) -> dict[str, Any]:
     verdict = "WRONG" if wrong else "ok" if found else "absent" if not have else "partly"
     return {
         "name": name, **{key: _value(found, key) for key in COUNTS}, "edge_homophily": _value(found, "edge"),
-        "files": f"{have} of {needed}{_unverified(spec)}", "verdict": verdict, "wrong": wrong,
+        "files": f"{have}/{needed}{_unverified(spec)}", "verdict": verdict, "wrong": wrong,
     }  # fmt: skip
 
 
 def _unverified(spec: DatasetSpec) -> str:
     count = sum(spec.sha256(file) is None and store.find(spec, file) is not None for file in spec.files)
-    return f" ({count} without known SHA-256)" if count else ""
+    return f" ({count} of unknown SHA-256)" if count else ""
 
 
 def _wrong_files(spec: DatasetSpec) -> list[str]:

@@ -6,6 +6,7 @@ import contextlib
 import hashlib
 import io
 import time
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +15,7 @@ from torch import Tensor
 
 from spam_gnn.data.spec import DatasetSpec, FilePaths, Masks, RawGraph
 from spam_gnn.data.store import cache_folder, verified
-from spam_gnn.errors import DiskError
+from spam_gnn.errors import BadInput, DiskError, SpamError
 from spam_gnn.files import write_durably
 
 SLOW_SECONDS = 3.0
@@ -28,13 +29,26 @@ def read(spec: DatasetSpec, paths: FilePaths) -> RawGraph:
     key = hashlib.sha256("\n".join([_FORM, spec.name, *digests]).encode()).hexdigest()[:24]
     kept = cache_folder() / "parsed" / f"{spec.name.replace(':', '-')}-{key}.npz"
     if kept.is_file():
-        with contextlib.suppress(ValueError, OSError, KeyError, EOFError):  # a damaged cache is parsed anew
+        with contextlib.suppress(ValueError, OSError, KeyError, EOFError, zipfile.BadZipFile):  # damaged: parsed anew
             return _from_file(kept)
     begun = time.monotonic()
-    graph = spec.parser(paths)
+    graph = _parsed(spec, paths)
     if time.monotonic() - begun > SLOW_SECONDS:
         keep(graph, kept)
     return graph
+
+
+def _parsed(spec: DatasetSpec, paths: FilePaths) -> RawGraph:
+    try:
+        return spec.parser(paths)
+    except SpamError:
+        raise
+    except Exception as error:
+        unverified = [str(paths[file.name]) for file in spec.files if file.name in paths and spec.sha256(file) is None]
+        if not unverified:  # the files are right, so the fault is ours
+            raise
+        reason = f"{type(error).__name__}: {error}"
+        raise BadInput(f"{', '.join(unverified)}: cannot be parsed as {spec.name} ({reason}); fetch again") from None
 
 
 def keep(graph: RawGraph, path: Path) -> None:
@@ -56,7 +70,7 @@ def keep(graph: RawGraph, path: Path) -> None:
 
 
 def _from_file(path: Path) -> RawGraph:
-    with np.load(path, allow_pickle=False) as stored:
+    with path.open("rb") as stream, np.load(stream, allow_pickle=False) as stored:
         arrays = {name: torch.from_numpy(stored[name]) for name in stored.files}
     if "x" in arrays:
         x = arrays["x"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -18,9 +19,9 @@ from spam_gnn.features import csr_tensor
 def arrays_of(path: Path, wanted: Sequence[str]) -> dict[str, np.ndarray]:
     """The named arrays of an `.npz`, none of which may be a pickle."""
     try:
-        with np.load(path, allow_pickle=False) as stored:
+        with path.open("rb") as stream, np.load(stream, allow_pickle=False) as stored:
             return {name: stored[name] for name in wanted}
-    except (ValueError, OSError, KeyError, EOFError) as error:
+    except (ValueError, OSError, KeyError, EOFError, zipfile.BadZipFile) as error:
         raise BadInput(f"{path}: cannot be read as the benchmark's arrays ({error}); fetch it again from its source") from None
 
 

@@ -16,7 +16,6 @@ from torch_geometric.datasets import Actor, HeterophilousGraphDataset, LINKXData
 from spam_gnn.data.parsers.arrays import geom_gcn_splits
 from spam_gnn.data.parsers.pickles import read_object_array, read_pickle
 from spam_gnn.data.spec import FilePaths, Masks, Parser, RawGraph
-from spam_gnn.errors import BadInput, SpamError
 from spam_gnn.features import SPARSE_BELOW
 
 PLANETOID_PARTS = ("x", "tx", "allx", "y", "ty", "ally", "graph", "test.index")
@@ -90,15 +89,8 @@ def _load(paths: FilePaths, place: str, load: Callable[[str], Any]) -> Data:
         folder.mkdir(parents=True)
         for path in paths.values():
             (folder / path.name).symlink_to(path.resolve())
-        try:
-            with contextlib.redirect_stderr(io.StringIO()):  # "Processing... Done!"
-                data = load(root)[0]
-        except SpamError:
-            raise
-        except Exception as error:  # what a damaged file makes PyG stumble over
-            first = next(iter(paths.values()))
-            reason = f"{type(error).__name__}: {error}"
-            raise BadInput(f"{first.parent}: PyG cannot parse these files ({reason}); fetch them again") from None
+        with contextlib.redirect_stderr(io.StringIO()):  # "Processing... Done!"
+            data = load(root)[0]
     assert isinstance(data, Data)  # each of these classes holds one graph
     assert all(isinstance(data[key], Tensor) for key in ("x", "edge_index", "y"))
     data.y = data["y"].clamp(min=-1)  # any negative number marks an unknown label
