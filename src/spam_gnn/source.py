@@ -39,6 +39,10 @@ class DataSource:
             return 0 if self.protocol is None else parse_protocol(self.protocol).count
         return catalog.split_count(self.dataset, self.protocol)
 
+    def split_protocol(self) -> str | None:
+        """The protocol by name; None where the split is the table's own or drawn with the graph."""
+        return self.protocol or (None if self.dataset is None else catalog.default_protocol(self.dataset))
+
     def load(self, split: int, seed: int) -> Graph:
         """The graph under one split. Tables without a split column get a stratified 48/32/20 one, drawn by seed + split."""
         if self.dataset is not None:

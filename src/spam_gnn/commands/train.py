@@ -130,7 +130,7 @@ def _report(
         for model, runs in results.items()
     ]  # fmt: skip
     which = f"{len(rows)} splits, mean ± std" if len(rows) > 1 else f"split {rows[0]['split']}"
-    which = which if settings.source.protocol is None else f"{settings.source.protocol}, {which}"
+    which = ", ".join(part for part in (settings.source.split_protocol(), which) if part)
     table(f"{name}: test, in percent ({which}, seed {settings.seed})",
           ("model", *shown.values(), "runs"), lines)  # fmt: skip
     areas = [row["edge_sign_auroc"] for row in rows if row["edge_sign_auroc"] is not None]

@@ -9,7 +9,6 @@ import difflib
 import re
 from functools import partial
 
-import spam_gnn.kernels  # noqa: F401 - spends torch's announcement that sparse tensors are in beta
 from spam_gnn.data import parsed, store, synthetic
 from spam_gnn.data.entries import SPECS
 from spam_gnn.data.entries.attacked import RATES, attacked_spec
@@ -20,9 +19,10 @@ from spam_gnn.data.surrogate import PREFIX, surrogate, surrogate_names
 from spam_gnn.errors import BadInput
 from spam_gnn.graph import Graph
 
-__all__ = ["EMBEDDED", "data_folders", "is_present", "load", "load_raw", "names", "spec_of", "split_count"]
+__all__ = ["EMBEDDED", "data_folders", "default_protocol", "is_present", "load", "load_raw", "names", "spec_of", "split_count"]
 
 EMBEDDED = ("csbm", "digits")
+_SURROGATE_SPLITS = "random:0.5/0.25/0.25"
 _ATTACKED = re.compile(r"([a-z0-9_]+)-metattack:([0-9.]+)")
 
 
@@ -63,6 +63,12 @@ def split_count(name: str, protocol: str | None = None) -> int:
     return {"geom-gcn": 10, "platonov": 10, "linkx": 5}.get(chosen.name, 1) if chosen.kind == "fixed" else chosen.count
 
 
+def default_protocol(name: str) -> str | None:
+    """The protocol that `load` takes if none is named; None for embedded graphs, which are split as they are drawn."""
+    spec = spec_of(name)
+    return None if spec is None else _SURROGATE_SPLITS if name.startswith(PREFIX) else spec.protocols[0]
+
+
 def is_present(name: str, protocol: str | None = None) -> bool:
     """Whether `load(name)` would find its files on this machine."""
     spec = spec_of(name)
@@ -88,7 +94,7 @@ def load(name: str, split: int = 0, seed: int = 0, protocol: str | None = None) 
         return graph if chosen is None else chosen.draw(graph, split)
     if name.startswith(PREFIX):
         graph = surrogate(spec, seed)
-        return (chosen or parse_protocol("random:0.5/0.25/0.25")).draw(graph, split)
+        return (chosen or parse_protocol(_SURROGATE_SPLITS)).draw(graph, split)
     chosen = chosen or parse_protocol(spec.protocols[0])
     raw, build = load_raw(spec, chosen.name)
     if chosen.kind != "fixed":

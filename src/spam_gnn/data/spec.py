@@ -14,6 +14,7 @@ from typing import Literal
 
 from torch import Tensor
 
+import spam_gnn.kernels  # noqa: F401 - spends torch's announcement that sparse tensors are in beta
 from spam_gnn.homophily import Homophily
 
 Masks = tuple[Tensor, Tensor, Tensor]  # train, validation, test: (n, splits) bool each
