@@ -1,4 +1,4 @@
-"""Metrics by hand and against scikit-learn; the catalog and the embedded graphs."""
+"""Metrics by hand and against scikit-learn; the embedded graphs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import torch
 from sklearn.metrics import brier_score_loss, f1_score, log_loss, roc_auc_score
 
 from spam_gnn import csbm, digits
-from spam_gnn.data import catalog
 from spam_gnn.errors import BadInput
 from spam_gnn.evaluation.metrics import expected_calibration_error, node_metrics, reliability, same_class_pairs
 from spam_gnn.homophily import homophily
@@ -68,27 +67,3 @@ def test_digits_plants_wrong_edges_between_different_digits():
     assert homophily(graph).edge < homophily(digits(wrong_edges=0.0, seed=0)).edge
     with pytest.raises(BadInput, match="digits"):
         digits(labelled=0.9)
-
-
-EXPECTED = {  # nodes, stored edges without self-loops, features, classes: ../shared/datasets/README.md less self-loops
-    "texas": (183, 1703, 5), "cornell": (183, 1703, 5), "wisconsin": (251, 1703, 5), "chameleon": (2277, 2325, 5),
-    "actor": (7600, 932, 5), "minesweeper": (10000, 7, 2), "cora": (2708, 1433, 7), "citeseer": (3327, 3703, 6),
-    "cora-metattack:0.25": (2485, 1433, 7),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("name", EXPECTED)
-def test_benchmarks_load_with_their_published_sizes(name):
-    if not catalog.is_present(name):
-        pytest.skip(f"the raw files of {name} are in none of {[str(f) for f in catalog.data_folders()]}")
-    graph = catalog.load(name)
-    assert (graph.num_nodes, graph.num_features, graph.num_classes) == EXPECTED[name]
-    assert graph.train_mask.any()
-    assert graph.val_mask.any()
-    assert graph.test_mask.any()
-
-
-def test_a_missing_benchmark_says_where_it_was_looked_for(monkeypatch, tmp_path):
-    monkeypatch.setattr(catalog, "data_folders", lambda: [tmp_path])
-    with pytest.raises(BadInput, match="SPAM_GNN_DATA"):
-        catalog.load("texas")

@@ -32,6 +32,10 @@ Label = Annotated[str | None, typer.Option("--label", help="Column with the labe
 Source = Annotated[str | None, typer.Option("--source", help="Column with an edge's first end.")]
 Target = Annotated[str | None, typer.Option("--target", help="Column with an edge's second end.")]
 Directed = Annotated[bool, typer.Option("--directed", help="An edge means source to target only.")]
+PROTOCOLS = (
+    "Splits: geom-gcn, platonov, public, linkx (where the dataset has them), authors, random:0.5/0.25/0.25, "
+    "per-class:20. Default: the dataset's own."
+)
 Device = Annotated[str, typer.Option("--device", help="cpu, the only device this version computes on.")]
 
 
@@ -95,6 +99,7 @@ def train(
     target: Target = None,
     directed: Directed = False,
     split: Annotated[str, typer.Option("--split", help="Number of a split, or 'all'.")] = "0",
+    protocol: Annotated[str | None, typer.Option("--protocol", help=PROTOCOLS)] = None,
     seed: Seed = 0,
     epochs: Annotated[int | None, typer.Option("--epochs", help="Most epochs to train.")] = None,
     preset: Annotated[str, typer.Option("--preset", help="default or paper.")] = "default",
@@ -115,7 +120,7 @@ def train(
 
     run_training(TrainRequest(
         dataset=dataset, nodes=nodes, edges=edges, id=id, label=label, source=source, target=target, directed=directed,
-        split=split, seed=seed, epochs=epochs, preset=preset, settings=settings or [], beside=beside,
+        split=split, protocol=protocol, seed=seed, epochs=epochs, preset=preset, settings=settings or [], beside=beside,
         calibrate=calibrate, device=device, out=out, resume=resume,
     ))  # fmt: skip
 
@@ -159,6 +164,59 @@ def doctor(json: Annotated[bool, typer.Option("--json", help="Print data instead
     from spam_gnn.commands.doctor import run_doctor
 
     run_doctor(json)
+
+
+datasets_app = typer.Typer(help="List, show, check and fetch benchmark datasets.", invoke_without_command=True)
+app.add_typer(datasets_app, name="datasets")
+Json = Annotated[bool, typer.Option("--json", help="Print data instead of a table.")]
+Name = Annotated[str, typer.Argument(help="A dataset by name.")]
+
+
+@datasets_app.callback()
+def datasets(context: typer.Context, json: Json = False) -> None:
+    """All datasets by name, with what is present on this machine.
+
+    Examples: `spam-gnn datasets`, `spam-gnn datasets show texas`, `spam-gnn datasets check`
+    """
+    if context.invoked_subcommand is None:
+        from spam_gnn.commands.datasets import run_list
+
+        run_list(json)
+
+
+@datasets_app.command("show")
+def datasets_show(name: Name, json: Json = False) -> None:
+    """Statistics measured on the files, beside the paper's table, and why they differ.
+
+    Example: `spam-gnn datasets show minesweeper`
+    """
+    from spam_gnn.commands.datasets import run_show
+
+    run_show(name, json)
+
+
+@datasets_app.command("check")
+def datasets_check(
+    names: Annotated[list[str] | None, typer.Argument(help="Datasets; all without any.")] = None, json: Json = False
+) -> None:
+    """Verify files by SHA-256 and figures by measuring; exit code 2 if one is wrong.
+
+    Example: `spam-gnn datasets check texas cora`
+    """
+    from spam_gnn.commands.datasets import run_check
+
+    run_check(names or [], json)
+
+
+@datasets_app.command("fetch")
+def datasets_fetch(name: Name) -> None:
+    """Fetch a dataset's missing files into the cache, over verified TLS.
+
+    Example: `spam-gnn datasets fetch roman-empire`
+    """
+    from spam_gnn.commands.datasets import run_fetch
+
+    run_fetch(name)
 
 
 def main() -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from spam_gnn.data import catalog
+from spam_gnn.data.protocols import parse_protocol
 from spam_gnn.data.splits import random_split
 from spam_gnn.data.tables import TableColumns, read_tables
 from spam_gnn.errors import BadInput
@@ -15,13 +16,14 @@ from spam_gnn.graph import Graph
 
 @dataclass(frozen=True)
 class DataSource:
-    """Either a dataset by name, or two tables with the columns to read."""
+    """Either a dataset by name, or two tables with the columns to read; and a split protocol, if not the data's own."""
 
     dataset: str | None = None
     nodes: str | None = None
     edges: str | None = None
     columns: TableColumns = field(default_factory=TableColumns)
     directed: bool = False
+    protocol: str | None = None
 
     def __post_init__(self) -> None:
         if self.dataset is None and (self.nodes is None or self.edges is None):
@@ -33,13 +35,21 @@ class DataSource:
 
     def split_count(self) -> int:
         """How many fixed splits there are; 0 where a split is drawn by seed."""
-        return catalog.split_count(self.dataset) if self.dataset is not None else 0
+        if self.dataset is None:
+            return 0 if self.protocol is None else parse_protocol(self.protocol).count
+        return catalog.split_count(self.dataset, self.protocol)
+
+    def split_protocol(self) -> str | None:
+        """The protocol by name; None where the split is the table's own or drawn with the graph."""
+        return self.protocol or (None if self.dataset is None else catalog.default_protocol(self.dataset))
 
     def load(self, split: int, seed: int) -> Graph:
         """The graph under one split. Tables without a split column get a stratified 48/32/20 one, drawn by seed + split."""
         if self.dataset is not None:
-            return catalog.load(self.dataset, split, seed)
+            return catalog.load(self.dataset, split, seed, self.protocol)
         graph = read_tables(Path(self.nodes or ""), Path(self.edges or ""), self.columns, directed=self.directed)
+        if self.protocol is not None:
+            return parse_protocol(self.protocol).draw(graph, split)
         return graph if bool(graph.train_mask.any()) else random_split(graph, seed + split)
 
     def to_json(self) -> dict[str, Any]:

@@ -66,7 +66,7 @@ def table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> N
     """A table on standard output; first column left, the others right."""
     view = Table(title=title, title_justify="left", header_style="bold")
     for place, name in enumerate(header):
-        view.add_column(name, justify="left" if place == 0 else "right")
+        view.add_column(name, justify="left" if place == 0 else "right", no_wrap=place == 0)
     for row in rows:
         view.add_row(*row)
     OUT.print(view)

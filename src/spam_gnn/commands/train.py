@@ -36,6 +36,7 @@ class TrainRequest:
     target: str | None
     directed: bool
     split: str
+    protocol: str | None
     seed: int
     epochs: int | None
     preset: str
@@ -76,7 +77,7 @@ def _settings(request: TrainRequest) -> RunSettings:
     source = DataSource(
         request.dataset, None if request.nodes is None else str(request.nodes),
         None if request.edges is None else str(request.edges),
-        TableColumns(request.id, request.label, request.source, request.target), request.directed,
+        TableColumns(request.id, request.label, request.source, request.target), request.directed, request.protocol,
     )  # fmt: skip
     model, train = apply_settings(SpaMConfig.preset(request.preset), TrainConfig(), request.settings)
     if request.epochs is not None:
@@ -121,14 +122,17 @@ def _report(
     for note in rows[0]["notes"]:
         OUT.print(f"note: {note}")
     results = {"SpaM": [row["test"] for row in rows], **others}
+    two_classes = any("roc_auc" in run for run in results["SpaM"])
+    shown = {"accuracy": "accuracy", **({"roc_auc": "ROC AUC"} if two_classes else {}), "macro_f1": "macro F1", "ece": "ECE"}
     lines = [
-        [model, *(mean_and_spread([r[key] for r in runs if key in r]) for key in ("accuracy", "macro_f1", "ece")),
+        [model, *(mean_and_spread([r[key] for r in runs if key in r]) for key in shown),
          f"{sum('accuracy' in r for r in runs)}/{len(rows)}"]
         for model, runs in results.items()
     ]  # fmt: skip
     which = f"{len(rows)} splits, mean ± std" if len(rows) > 1 else f"split {rows[0]['split']}"
+    which = ", ".join(part for part in (settings.source.split_protocol(), which) if part)
     table(f"{name}: test, in percent ({which}, seed {settings.seed})",
-          ("model", "accuracy", "macro F1", "ECE", "runs"), lines)  # fmt: skip
+          ("model", *shown.values(), "runs"), lines)  # fmt: skip
     areas = [row["edge_sign_auroc"] for row in rows if row["edge_sign_auroc"] is not None]
     if areas:
         OUT.print(f"edge signs: AUROC {sum(areas) / len(areas):.3f} against {rows[0]['edge_sign_auroc_against']}")

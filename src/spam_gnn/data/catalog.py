@@ -1,154 +1,123 @@
-"""Graphs by name: the embedded ones, and the benchmarks whose raw files are found on this machine.
+"""Graphs by name: embedded ones, benchmarks whose raw files are found or fetched, and surrogates of benchmarks.
 
-Raw files are looked up in `$SPAM_GNN_DATA`, then in `shared/datasets` beside the checkout, then in the user's cache folder.
-PyG's own dataset classes parse them where such a class exists.
+`load` is the front door. What is known of each benchmark stands in `data/entries/`, how its files are found in `data/store.py`.
 """
 
 from __future__ import annotations
 
-import contextlib
-import io
-import json
-import os
-import tempfile
-from collections.abc import Callable
-from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Any
+import difflib
+import re
+from functools import partial
 
-import numpy as np
-import scipy.sparse
-import torch
-from torch_geometric.data import Data
-from torch_geometric.datasets import Actor, HeterophilousGraphDataset, Planetoid, WebKB, WikipediaNetwork
-
-from spam_gnn.convert import from_pyg
-from spam_gnn.data import synthetic
-from spam_gnn.errors import BadInput, one_of
-from spam_gnn.features import csr_tensor
+from spam_gnn.data import parsed, store, synthetic
+from spam_gnn.data.entries import SPECS
+from spam_gnn.data.entries.attacked import RATES, attacked_spec
+from spam_gnn.data.protocols import Protocol, parse_protocol
+from spam_gnn.data.spec import DatasetSpec, RawGraph
+from spam_gnn.data.store import data_folders
+from spam_gnn.data.surrogate import PREFIX, surrogate, surrogate_names
+from spam_gnn.errors import BadInput
 from spam_gnn.graph import Graph
 
-PyGLoader = Callable[[str], Any]  # PyG declares its datasets to return anything; `_benchmark` checks
+__all__ = ["EMBEDDED", "data_folders", "default_protocol", "is_present", "load", "load_raw", "names", "spec_of", "split_count"]
 
-
-@dataclass(frozen=True)
-class Benchmark:
-    """Where PyG expects the raw folder below its root, how it loads, how many fixed splits there are."""
-
-    folder: str
-    raw_at: str
-    load: PyGLoader
-    splits: int
-    directed: bool
-
-
-def _webkb(name: str) -> Benchmark:
-    return Benchmark(name, f"{name}/raw", lambda root: WebKB(root, name)[0], 10, True)
-
-
-def _wiki(name: str) -> Benchmark:
-    return Benchmark(name, f"{name}/geom_gcn/raw", lambda root: WikipediaNetwork(root, name)[0], 10, True)
-
-
-def _planetoid(name: str) -> Benchmark:
-    return Benchmark(name, f"{name}/raw", lambda root: Planetoid(root, name)[0], 1, False)
-
-
-BENCHMARKS: dict[str, Benchmark] = {
-    **{name: _webkb(name) for name in ("texas", "cornell", "wisconsin")},
-    **{name: _wiki(name) for name in ("chameleon", "squirrel")},
-    **{name: _planetoid(name) for name in ("cora", "citeseer", "pubmed")},
-    "actor": Benchmark("actor", "raw", lambda root: Actor(root)[0], 10, True),
-    "minesweeper": Benchmark(
-        "minesweeper", "minesweeper/raw", lambda root: HeterophilousGraphDataset(root, "Minesweeper")[0], 10, False
-    ),
-}
 EMBEDDED = ("csbm", "digits")
-ATTACK_RATES = ("0", "0.05", "0.1", "0.15", "0.2", "0.25")
-ATTACKED = tuple(f"cora-metattack:{rate}" for rate in ATTACK_RATES)
+_SURROGATE_SPLITS = "random:0.5/0.25/0.25"
+_ATTACKED = re.compile(r"([a-z0-9_]+)-metattack:([0-9.]+)")
 
 
 def names() -> tuple[str, ...]:
-    """Every name `load` understands."""
-    return (*EMBEDDED, *BENCHMARKS, *ATTACKED)
+    """Every name `load` understands, surrogates apart; attacked graphs beside Cora's are listed where their files are."""
+    found = {folder.name for base in store.data_folders() for folder in (base / "attacked").glob("*") if folder.is_dir()}
+    others = (f"{graph}-metattack:{rate}" for graph in sorted(found - {"cora"}) for rate in RATES)
+    return (*EMBEDDED, *SPECS, *others)
 
 
-def split_count(name: str) -> int:
-    """How many fixed splits a dataset has; 0 where splits are drawn by seed."""
-    return BENCHMARKS[name].splits if name in BENCHMARKS else 1 if name in ATTACKED else 0
+def spec_of(name: str) -> DatasetSpec | None:
+    """A benchmark's spec; of a surrogate, that of the benchmark it mimics; None for an embedded graph.
 
-
-def data_folders() -> list[Path]:
-    """The folders searched for raw files, in order."""
-    given = os.environ.get("SPAM_GNN_DATA")
-    beside = Path(__file__).resolve().parents[4] / "shared" / "datasets"
-    cache = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "spam-gnn" / "datasets"
-    return [*([Path(given)] if given else []), beside, cache]
-
-
-def find_raw(folder: str) -> Path:
-    """The first data folder that holds `folder`; otherwise say where it was looked for."""
-    for base in data_folders():
-        if (base / folder).is_dir():
-            return base / folder
-    looked = ", ".join(str(base / folder) for base in data_folders())
-    raise BadInput(f"dataset folder '{folder}': not found in {looked}; put its raw files there or set SPAM_GNN_DATA")
-
-
-def is_present(name: str) -> bool:
-    """Whether `load(name)` would find its files."""
+    Raises:
+        BadInput: no dataset has that name.
+    """
+    plain = name.removeprefix(PREFIX)
+    if plain in SPECS:
+        return SPECS[plain]
+    attacked = _ATTACKED.fullmatch(name)
+    if attacked and attacked[2] in RATES:
+        return attacked_spec(attacked[1], attacked[2])
     if name in EMBEDDED:
-        return True
-    folder = BENCHMARKS[name].folder + "/raw" if name in BENCHMARKS else "attacked/cora"
-    return any((base / folder).is_dir() for base in data_folders())
+        return None
+    near = difflib.get_close_matches(name, (*names(), *surrogate_names()), n=1)
+    hint = f"did you mean '{near[0]}'? " if near else ""
+    raise BadInput(f"dataset: found '{name}'; {hint}use a name that `spam-gnn datasets` lists")
 
 
-def load(name: str, split: int = 0, seed: int = 0) -> Graph:
-    """A graph by name. `split` chooses among fixed splits; embedded graphs are drawn by `seed + split`."""
-    one_of(name, names(), "dataset")
-    if split < 0 or (split_count(name) and split >= split_count(name)):
-        last = split_count(name) - 1
-        raise BadInput(f"split: found {split}; '{name}' has " + (f"splits 0 to {last}" if last > 0 else "only split 0"))
-    if name in EMBEDDED:
-        return getattr(synthetic, name)(seed=seed + split)
-    if name in ATTACKED:
-        return _attacked_cora(name)
-    return _benchmark(name, split)
+def split_count(name: str, protocol: str | None = None) -> int:
+    """How many splits a dataset has; 0 for any number, drawn by the split's number (embedded graphs: by seed + split)."""
+    spec = None if name.startswith(PREFIX) else spec_of(name)
+    chosen = None if protocol is None else _protocol(name, protocol)
+    if spec is not None and (chosen is None or chosen.name == spec.protocols[0]):
+        return spec.splits
+    if chosen is None:
+        return 0
+    return {"geom-gcn": 10, "platonov": 10, "linkx": 5}.get(chosen.name, 1) if chosen.kind == "fixed" else chosen.count
 
 
-def _benchmark(name: str, split: int) -> Graph:
-    spec = BENCHMARKS[name]
-    raw = find_raw(spec.folder) / "raw"
-    with tempfile.TemporaryDirectory() as root:  # PyG writes its parsed copy beside the raw files, which may be read-only
-        place = Path(root) / spec.raw_at
-        place.parent.mkdir(parents=True, exist_ok=True)
-        place.symlink_to(raw.resolve(), target_is_directory=True)
-        with contextlib.redirect_stderr(io.StringIO()):  # "Processing... Done!"
-            data = spec.load(root)
-    assert isinstance(data, Data)
-    return from_pyg(data, split=split, directed=spec.directed, name=name)
+def default_protocol(name: str) -> str | None:
+    """The protocol that `load` takes if none is named; None for embedded graphs, which are split as they are drawn."""
+    spec = spec_of(name)
+    return None if spec is None else _SURROGATE_SPLITS if name.startswith(PREFIX) else spec.protocols[0]
 
 
-def _attacked_cora(name: str) -> Graph:
-    """The largest component of Cora with Metattack edges (Pro-GNN's release) and its fixed 10/10/80 split."""
-    folder, rate = find_raw("attacked") / "cora", name.partition(":")[2]
-    with np.load(folder / "graph.npz", allow_pickle=False) as stored:
-        arrays = {key: stored[key] for key in stored.files}
-    n = arrays["labels"].shape[0]
-    if rate == "0":
-        indices, pointer = arrays["adj_indices"], arrays["adj_indptr"]
-        adjacency = scipy.sparse.csr_array((np.ones(len(indices)), indices, pointer), shape=(n, n)).tocoo()
-    else:
-        adjacency = scipy.sparse.load_npz(folder / f"meta_adj_{rate}.npz").tocoo()
-    parts = (arrays[f"features_{name}"] for name in ("data", "indices", "indptr"))
-    x = csr_tensor(scipy.sparse.csr_array(tuple(parts), shape=tuple(arrays["features_shape"].tolist())))
-    indices = json.loads((folder / "splits.json").read_text())
-    masks = {part: torch.zeros(n, dtype=torch.bool) for part in ("train", "val", "test")}
-    for part, mask in masks.items():
-        mask[torch.tensor(indices[f"idx_{part}"])] = True
-    edges = torch.from_numpy(np.stack([adjacency.row, adjacency.col]).astype(np.int64))
-    graph = Graph.build(
-        x, edges, torch.from_numpy(arrays["labels"].astype(np.int64)), train_mask=masks["train"],
-        val_mask=masks["val"], test_mask=masks["test"], directed=False,
-    )  # fmt: skip
-    return replace(graph, name=name)
+def is_present(name: str, protocol: str | None = None) -> bool:
+    """Whether `load(name)` would find its files on this machine."""
+    spec = spec_of(name)
+    return spec is None or name.startswith(PREFIX) or store.is_present(spec, protocol)
+
+
+def load(name: str, split: int = 0, seed: int = 0, protocol: str | None = None) -> Graph:
+    """A graph by name, under one split.
+
+    Args:
+        name: as `spam-gnn datasets` lists it; `surrogate:` before it for a generated stand-in.
+        split: which of the protocol's splits.
+        seed: of what is generated: embedded graphs (drawn by seed + split) and surrogates. Files do not depend on it.
+        protocol: a split protocol (`spam_gnn.data.protocols`); the dataset's own by default.
+    """
+    spec = spec_of(name)
+    chosen = None if protocol is None else _protocol(name, protocol)
+    count = split_count(name, protocol)
+    if split < 0 or (count and split >= count):
+        raise BadInput(f"split: found {split}; '{name}' has " + (f"splits 0 to {count - 1}" if count > 1 else "only split 0"))
+    if spec is None:
+        graph = getattr(synthetic, name)(seed=seed + split)
+        return graph if chosen is None else chosen.draw(graph, split)
+    if name.startswith(PREFIX):
+        graph = surrogate(spec, seed)
+        return (chosen or parse_protocol(_SURROGATE_SPLITS)).draw(graph, split)
+    chosen = chosen or parse_protocol(spec.protocols[0])
+    raw, build = load_raw(spec, chosen.name)
+    if chosen.kind != "fixed":
+        return chosen.draw(build(), split)
+    if chosen.name not in raw.fixed:
+        have = ", ".join([*raw.fixed, "random:0.5/0.25/0.25"])
+        raise BadInput(f"{name}: its files hold no {chosen.name} splits; use one of {have}")
+    train, val, test = (mask[:, split] for mask in raw.fixed[chosen.name])
+    return build(train_mask=train, val_mask=val, test_mask=test)
+
+
+def load_raw(spec: DatasetSpec, protocol: str | None = None) -> tuple[RawGraph, partial[Graph]]:
+    """The verified, parsed files, and what builds the graph of them (masks may be given)."""
+    raw = parsed.read(spec, store.ensure(spec, protocol))
+    return raw, partial(Graph.build, raw.x, raw.edge_index, raw.y, directed=spec.directed, name=spec.name)
+
+
+def _protocol(name: str, text: str) -> Protocol:
+    """A protocol that the dataset can have: a fixed one must be among its own."""
+    protocol = parse_protocol(text)
+    spec = None if name.startswith(PREFIX) else spec_of(name)
+    own = () if spec is None else spec.protocols
+    if protocol.kind == "fixed" and protocol.name not in own:
+        have = ", ".join([*own, "random:0.5/0.25/0.25", "per-class:20"])
+        raise BadInput(f"protocol: found '{text}', which {name} does not have; use {have}")
+    return protocol

@@ -1,0 +1,1 @@
+"""From verified raw files to a `RawGraph`, one file per family of formats."""
