@@ -57,8 +57,8 @@ class LayerStack(nn.Module):
     ) -> Tensor:
         last = len(self.layers) - 1
         for place, layer in enumerate(self.layers):
-            h = layer(h, rate, generator, operator)
-            h = h if place == last else torch.relu(h)
+            out: Tensor = layer(h, rate, generator, operator)
+            h = out if place == last else torch.relu(out)
         assert isinstance(h, Tensor)
         return h
 

@@ -53,10 +53,11 @@ class SageNetwork(Network):
     def logits(self, graph: Graph, generator: torch.Generator | None) -> Tensor:
         h: FeatureMatrix | Tensor = graph.features
         for place, layer in enumerate(self.layers):
-            h = layer(h, smoothing(graph, "mean"), self.settings.dropout, generator)
+            out: Tensor = layer(h, smoothing(graph, "mean"), self.settings.dropout, generator)
             if place < len(self.layers) - 1:
-                h = torch.relu(h)
-                h = nn.functional.normalize(h) if self.normalise else h
+                out = torch.relu(out)
+                out = nn.functional.normalize(out) if self.normalise else out
+            h = out
         assert isinstance(h, Tensor)
         return h
 

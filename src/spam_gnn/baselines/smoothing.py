@@ -19,7 +19,8 @@ Operator = Literal["symmetric", "mean", "mean-with-self"]
 def smoothing(graph: Graph, kind: Operator = "symmetric") -> FeatureMatrix:
     """The operator of a graph, computed once.
 
-    `symmetric` is D~^-1/2 (A + I) D~^-1/2, `mean` is D^-1 A, `mean-with-self` is D~^-1 (A + I). Entry (i, j) weighs what node i hears of node j.
+    `symmetric` is D~^-1/2 (A + I) D~^-1/2, `mean` is D^-1 A, `mean-with-self` is D~^-1 (A + I).
+    Entry (i, j) weighs what node i hears of node j.
     """
     name = f"smoothing-{kind}"
     if name not in graph.derived:
