@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from spam_gnn.baselines.base import Shape
-from spam_gnn.baselines.registry import find, settings_from_json
+from spam_gnn.baselines.registry import find, settings_from_json, tuples_from_json
 from spam_gnn.checkpoint import read_tensors, write_tensors
 from spam_gnn.contract import NodeModel
 from spam_gnn.errors import BadInput
@@ -53,4 +53,4 @@ def load_estimator(folder: Path) -> StoredEstimator:
     shape = Shape(stored.get("num_nodes", 0), stored["num_features"], stored["num_classes"])
     model = find(name).make(shape, settings, 0)
     model.load_state_dict(read_tensors(folder / WEIGHTS)[0])
-    return StoredEstimator(stored["params"], name, settings, shape, model, stored["temperature"])
+    return StoredEstimator(tuples_from_json(stored["params"]), name, settings, shape, model, stored["temperature"])

@@ -45,9 +45,13 @@ def find(name: str) -> System:
 
 
 def settings_from_json(name: str, stored: dict[str, Any]) -> Any:
-    """The settings of a system as they were written; JSON has lists where settings have tuples."""
-    values = {key: tuple(value) if isinstance(value, list) else value for key, value in stored.items()}
-    return type(find(name).settings)(**values)
+    """The settings of a system as they were written."""
+    return type(find(name).settings)(**tuples_from_json(stored))
+
+
+def tuples_from_json(stored: dict[str, Any]) -> dict[str, Any]:
+    """JSON has lists where settings have tuples."""
+    return {key: tuple(value) if isinstance(value, list) else value for key, value in stored.items()}
 
 
 def make_baseline(name: str, graph: Graph, seed: int) -> NodeModel:

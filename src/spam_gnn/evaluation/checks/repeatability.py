@@ -103,6 +103,6 @@ CHECKS = (
     Check("test_labels_do_not_leak", _test_labels, _NEEDS),
     Check("validation_labels_do_not_leak", _validation_labels, _NEEDS),
     Check("other_labels_do_not_leak", _other_labels, _NEEDS),
-    Check("save_and_load", _round_trip, ("probabilities_are_finite", "prediction_repeats")),
+    Check("save_and_load", _round_trip, ("prediction_repeats", "prediction_ignores_train_flag")),
     Check("resume_equals_undisturbed", _resume, (*_NEEDS, "save_and_load")),
 )
