@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 import sys
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -13,6 +15,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from spam_gnn import NodeClassifier, SpaMClassifier, TrainConfig, csbm, to_pandas, to_pyg
+from spam_gnn.baselines import registry
 from spam_gnn.baselines.registry import find, systems
 from spam_gnn.cli import main
 from spam_gnn.errors import BadInput, Interrupted
@@ -200,3 +203,29 @@ def test_each_kind_is_read_by_its_own_class(graph, tmp_path):
     assert isinstance(NodeClassifier.load(tmp_path / "spam"), SpaMClassifier)
     spam = NodeClassifier("spam", **small).fit(graph)
     assert np.array_equal(spam.predict_proba(graph), SpaMClassifier.load(tmp_path / "spam").predict_proba(graph))
+
+
+# The page docs/models.md
+
+
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "models.md"
+
+
+def test_the_examples_of_the_page_run(capsys, monkeypatch):
+    """The example of one's own model registers it, passes every check (nothing is printed) and trains it."""
+    monkeypatch.setattr(registry, "_ADDED", {})
+    first, own = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    exec(compile(first, str(PAGE), "exec"), {})
+    assert re.search(r"accuracy 0\.[4-9]", capsys.readouterr().out)
+    names = {}
+    exec(compile(own, str(PAGE), "exec", dont_inherit=True), names)
+    assert capsys.readouterr().out == ""
+    assert names["model"].predict_proba(csbm(nodes=90, seed=0)).shape == (90, 3)
+    with pytest.raises(BadInput, match="one of that name already"):
+        registry.register(names["gin"])
+
+
+def test_the_page_names_every_plain_system():
+    text = PAGE.read_text()
+    listed = [system.name for system in systems().values() if system.family in ("homophily", "strong", "spam")]
+    assert all(f"`{name}`" in text for name in listed)

@@ -53,8 +53,8 @@ class LINKXNetwork(Network):
         """(n, n): row i marks the neighbours that node i hears, by the place of their identity among those of training."""
         n, known = self.shape.num_nodes, self.get_buffer("identity")
         if not torch.equal(graph.identity.sort().values, known):
-            raise BadInput(f"graph: found {graph.num_nodes} nodes that are not the {n} of training; linkx has a weight for each "
-                           "of those and cannot be used on others")  # fmt: skip
+            raise BadInput(f"graph: found {graph.num_nodes} nodes that are not the {n} of training; linkx has a weight for "
+                           "each of those and cannot be used on others")  # fmt: skip
         if "linkx-adjacency" not in graph.derived:
             source, target = graph.edge_index
             place = torch.searchsorted(known, graph.identity)
