@@ -113,24 +113,38 @@ def test_gat_is_pygs_and_equation_4(graph):
     model = make("gat", graph, hidden=3, heads=2, attention_dropout=0.0)
     h = graph.x
     for place, layer in enumerate(model.layers):
-        ours, last = layer.attend, place == 1
-        conv = holding(GATConv(h.shape[1], ours.out_channels, ours.heads, concat=not last), layer.project.weight, ours.bias)
-        conv.att_src, conv.att_dst = ours.att_src, ours.att_dst
+        (heads, width), last = layer.to_source.shape, place == 1
+        nn.init.normal_(layer.bias, generator=stream(0, "bias"))
+        conv = holding(GATConv(h.shape[1], width, heads, concat=not last), layer.project.weight, layer.bias)
+        conv.att_src.data, conv.att_dst.data = layer.to_source.detach()[None], layer.to_target.detach()[None]
         h = conv(h, graph.edge_index)
         h = h if last else nn.functional.elu(h)
     close(logits(model, graph), h.detach())
     # one head written out: a_ij = softmax_j LeakyReLU(a^T [W h_i | W h_j]) over N(i) and i
     layer = model.layers[0]
-    x, w, to_source, to_target = numbers(graph.x, layer.project.weight, layer.attend.att_src, layer.attend.att_dst)
+    x, w, to_source, to_target = numbers(graph.x, layer.project.weight, layer.to_source, layer.to_target)
     wh = (x @ w)[:, :3]
-    score = (wh @ to_target[0, 0])[:, None] + (wh @ to_source[0, 0])[None, :]
+    score = (wh @ to_target[0])[:, None] + (wh @ to_source[0])[None, :]
     score = np.where(score > 0, score, 0.2 * score)
     score[dense_operator(graph) == 0] = -np.inf
     share = np.exp(score - score.max(1, keepdims=True))
-    out = share / share.sum(1, keepdims=True) @ wh + layer.attend.bias.detach().numpy()[:3]
+    out = share / share.sum(1, keepdims=True) @ wh + layer.bias.detach().numpy()[:3]
     with torch.no_grad():
         ours = layer.propagate(layer.project(graph.x), graph, None)[:, :3]
     close(ours, torch.from_numpy(out).float())
+
+
+def test_attention_has_the_gradient_of_pygs(graph):
+    """The sparse products must send back what PyG's gather and scatter do."""
+    layer = make("gat", graph, hidden=3, heads=2, attention_dropout=0.0).layers[0]
+    conv = holding(GATConv(7, 3, 2), layer.project.weight.detach(), layer.bias.detach())
+    conv.att_src.data, conv.att_dst.data = layer.to_source.detach()[None].clone(), layer.to_target.detach()[None].clone()
+    pull = torch.randn(graph.num_nodes, 6, generator=stream(0, "pull"))
+    (layer.propagate(layer.project(graph.x), graph, None) * pull).sum().backward()
+    (conv(graph.x, graph.edge_index) * pull).sum().backward()
+    close(layer.project.weight.grad, conv.lin.weight.grad.t())
+    close(layer.to_source.grad, conv.att_src.grad[0])
+    close(layer.to_target.grad, conv.att_dst.grad[0])
 
 
 def test_sage_is_pygs(graph):
@@ -263,7 +277,8 @@ def test_tuned_block_is_convolution_plus_linear(graph, kind, norm):
         heard = holding(GCNConv(4, 4, bias=False), block.heard.weight)(h, graph.edge_index)
     elif kind == "gat":
         conv = holding(GATConv(4, 4, 1, add_self_loops=False, bias=False), block.attention.project.weight)
-        conv.att_src, conv.att_dst = block.attention.attend.att_src, block.attention.attend.att_dst
+        source, target = block.attention.to_source.detach(), block.attention.to_target.detach()
+        conv.att_src.data, conv.att_dst.data = source[None], target[None]
         heard = conv(h, with_loops)
     else:
         conv = SAGEConv(4, 4, root_weight=False, bias=False)

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from spam_gnn.baselines.base import Network, Settings, Shape, System
 from spam_gnn.baselines.gat import AttentionLayer
-from spam_gnn.baselines.projection import Projection, drawn_seed
+from spam_gnn.baselines.projection import Projection
 from spam_gnn.baselines.smoothing import smoothing
 from spam_gnn.errors import one_of
 from spam_gnn.features import FeatureMatrix
@@ -50,13 +50,14 @@ class TunedBlock(nn.Module):
     One bias stands for those of convolution and residual; a batch norm makes it superfluous.
     """
 
-    def __init__(self, inputs: int, outputs: int, kind: Convolution, settings: TunedSettings, seed: int) -> None:
+    def __init__(
+        self, inputs: int, outputs: int, kind: Convolution, settings: TunedSettings, generator: torch.Generator
+    ) -> None:
         super().__init__()
-        generator = stream(seed, "weights")
         self.kind, self.rate = kind, settings.dropout
         self.attention = None
         if kind == "gat":
-            self.attention = AttentionLayer(inputs, outputs, 1, concat=True, rate=0.0, seed=seed, bias=False)
+            self.attention = AttentionLayer(inputs, outputs, 1, concat=True, rate=0.0, generator=generator, bias=False)
         self.heard = None if kind == "gat" else Projection(inputs, outputs, generator, bias=False)
         own = settings.residual or kind == "sage"
         self.own = Projection(inputs, outputs, generator, bias=False) if own else None
@@ -80,10 +81,10 @@ class TunedNetwork(Network):
 
     def __init__(self, shape: Shape, settings: TunedSettings, seed: int, *, kind: Convolution) -> None:
         super().__init__(shape, settings)
-        s, generator, seeds = settings, stream(seed, "weights"), stream(seed, "blocks")
+        s, generator = settings, stream(seed, "weights")
         self.before = Projection(shape.num_features, s.hidden, generator) if s.pre_linear else None
         sizes = [s.hidden if s.pre_linear else shape.num_features] + [s.hidden] * s.layers
-        self.blocks = nn.ModuleList([TunedBlock(a, b, kind, s, drawn_seed(seeds)) for a, b in itertools.pairwise(sizes)])
+        self.blocks = nn.ModuleList([TunedBlock(a, b, kind, s, generator) for a, b in itertools.pairwise(sizes)])
         self.classify = Projection(s.hidden, shape.num_classes, generator)
 
     def logits(self, graph: Graph, generator: torch.Generator | None) -> Tensor:
