@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from spam_gnn.config import SpaMConfig
     from spam_gnn.convert import from_networkx, from_pandas, from_pyg, from_scipy, to_networkx, to_pandas, to_pyg, to_scipy
     from spam_gnn.data.synthetic import csbm, digits
-    from spam_gnn.estimator import SpaMClassifier
+    from spam_gnn.estimator import NodeClassifier, SpaMClassifier
     from spam_gnn.graph import Graph
     from spam_gnn.layer import S2Config, S2Conv
     from spam_gnn.model import SpaM
@@ -20,14 +20,16 @@ if TYPE_CHECKING:
 
 # Public names and where they live. They load on first use, so that `spam-gnn --help` does not wait for torch.
 _HOME = {
-    "Graph": "graph", "S2Config": "layer", "S2Conv": "layer", "SignPosterior": "posterior", "SpaM": "model",
+    "Graph": "graph", "NodeClassifier": "estimator",
+    "S2Config": "layer", "S2Conv": "layer", "SignPosterior": "posterior", "SpaM": "model",
     "SpaMClassifier": "estimator", "SpaMConfig": "config", "TrainConfig": "training", "csbm": "data.synthetic",
     "digits": "data.synthetic", "from_networkx": "convert", "from_pandas": "convert", "from_pyg": "convert",
     "from_scipy": "convert", "to_networkx": "convert", "to_pandas": "convert", "to_pyg": "convert", "to_scipy": "convert",
 }  # fmt: skip
 
 __all__ = [
-    "Graph", "S2Config", "S2Conv", "SignPosterior", "SpaM", "SpaMClassifier", "SpaMConfig", "TrainConfig", "__version__",
+    "Graph", "NodeClassifier", "S2Config", "S2Conv", "SignPosterior", "SpaM", "SpaMClassifier", "SpaMConfig", "TrainConfig",
+    "__version__",
     "csbm", "digits", "from_networkx", "from_pandas", "from_pyg", "from_scipy", "to_networkx", "to_pandas",
     "to_pyg", "to_scipy",
 ]  # fmt: skip

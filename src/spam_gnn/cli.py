@@ -102,7 +102,8 @@ def train(
     protocol: Annotated[str | None, typer.Option("--protocol", help=PROTOCOLS)] = None,
     seed: Seed = 0,
     epochs: Annotated[int | None, typer.Option("--epochs", help="Most epochs to train.")] = None,
-    preset: Annotated[str, typer.Option("--preset", help="default or paper.")] = "default",
+    model: Annotated[str, typer.Option("--model", help="A system by name; see `spam-gnn models`.")] = "spam",
+    preset: Annotated[str, typer.Option("--preset", help="default or paper; of spam only.")] = "default",
     settings: Settings = None,
     beside: Annotated[str, typer.Option("--beside", help="References trained on the same splits, such as mlp,gcn.")] = "",
     calibrate: Annotated[bool, typer.Option("--calibrate", help="Fit a temperature on validation nodes.")] = False,
@@ -110,9 +111,11 @@ def train(
     out: Out = Path("spam-gnn-run"),
     resume: Annotated[bool, typer.Option("--resume", help="Continue an interrupted run in --out.")] = False,
 ) -> None:
-    """Train SpaM and write a run folder: weights, metrics, predictions, edges, report.
+    """Train SpaM, or a competing system, and write a run folder: weights, metrics, predictions, edges, report.
 
-    Examples: `spam-gnn train texas --split all --beside mlp`
+    Examples: `spam-gnn train texas --split all --beside mlp,tuned-gcn`
+
+    `spam-gnn train cora --model gat --set heads=4`
 
     `spam-gnn train --nodes nodes.csv --edges edges.csv --label topic --out my-run`
     """
@@ -120,9 +123,20 @@ def train(
 
     run_training(TrainRequest(
         dataset=dataset, nodes=nodes, edges=edges, id=id, label=label, source=source, target=target, directed=directed,
-        split=split, protocol=protocol, seed=seed, epochs=epochs, preset=preset, settings=settings or [], beside=beside,
-        calibrate=calibrate, device=device, out=out, resume=resume,
+        split=split, protocol=protocol, seed=seed, epochs=epochs, preset=preset, model=model, settings=settings or [],
+        beside=beside, calibrate=calibrate, device=device, out=out, resume=resume,
     ))  # fmt: skip
+
+
+@app.command()
+def models(json: Annotated[bool, typer.Option("--json", help="Print data instead of a table.")] = False) -> None:
+    """List the systems that `--model` and `--beside` take.
+
+    Example: `spam-gnn models --json`
+    """
+    from spam_gnn.commands.models import run_models
+
+    run_models(json)
 
 
 @app.command()

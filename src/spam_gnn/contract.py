@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from spam_gnn.errors import BadInput
 from spam_gnn.features import Scaling
 from spam_gnn.graph import Graph
+from spam_gnn.posterior.base import SignDistribution
 from spam_gnn.prediction import Prediction
 
 
@@ -72,6 +73,10 @@ class NodeModel(nn.Module, ABC):
             if parameter.requires_grad:
                 (decayed if parameter.ndim >= 2 and "compatibility" not in name else free).append(parameter)
         return [{"params": decayed, "weight_decay": weight_decay}, {"params": free, "weight_decay": 0.0}]
+
+    def edge_distribution(self, graph: Graph) -> SignDistribution | None:  # noqa: ARG002 - for models that judge edges
+        """q(Z) of a prepared graph's edges, without gradient; None for a model that takes every edge as given."""
+        return None
 
     @abstractmethod
     def prepare(self, graph: Graph) -> Graph:

@@ -11,10 +11,10 @@ import numpy as np
 import pandas as pd
 import torch
 
+from spam_gnn.contract import NodeModel
 from spam_gnn.evaluation.metrics import edge_sign_auroc, node_metrics, noise_auroc, reliability
 from spam_gnn.files import write_durably
 from spam_gnn.graph import Graph
-from spam_gnn.model import SpaM
 from spam_gnn.posterior.base import ABSENT, NEGATIVE, POSITIVE, SignDistribution
 from spam_gnn.prediction import Prediction, fit_temperature
 from spam_gnn.report.content import EdgeTable, NodeTable, ReportContent
@@ -82,9 +82,9 @@ def _number(value: float) -> float | None:
 
 
 def write_results(
-    folder: Path, model: SpaM, graph: Graph, state: TrainState, split: int, seed: int, calibrate: bool
+    folder: Path, model: NodeModel, title: str, graph: Graph, state: TrainState, split: int, seed: int, calibrate: bool
 ) -> dict[str, Any]:
-    """Write history.csv, predictions.csv, edges.csv and report.html, and return the metrics."""
+    """Write history.csv, predictions.csv, report.html and, if the model judges edges, edges.csv; return the metrics."""
     prepared = model.prepare(graph)
     prediction = model.predict(prepared, seed)
     temperature = fit_temperature(prediction, graph.y, graph.val_mask) if calibrate else 1.0
@@ -100,16 +100,17 @@ def write_results(
             "mean_p_absent": float(distribution.probability[:, ABSENT].mean()) if graph.num_edges else None,
         }  # fmt: skip
     metrics: dict[str, Any] = {
-        "dataset": graph.name, "model": "SpaM", "split": split, "seed": seed,
+        "dataset": graph.name, "model": title, "split": split, "seed": seed,
         "test": node_metrics(prediction, graph.y, graph.test_mask), "val": node_metrics(prediction, graph.y, graph.val_mask),
         "epochs": state.epoch, "best_epoch": state.best_epoch, "seconds": round(state.seconds, 3),
         "peak_memory_mb": round(peak_memory_mb(), 1), "temperature": temperature,
-        "samples": model.config.predict_samples, "nodes": graph.num_nodes, "edges": int(listed_edges(graph).numel()),
+        "samples": prediction.log_prob.shape[0], "nodes": graph.num_nodes, "edges": int(listed_edges(graph).numel()),
         **edge_facts, "notes": list(graph.notes),
     }  # fmt: skip
     _write_csv(folder / "history.csv", pd.DataFrame(state.history))
     _write_csv(folder / "predictions.csv", prediction_table(prediction, graph))
-    _write_csv(folder / "edges.csv", edge_table(distribution, prepared))
+    if distribution is not None:
+        _write_csv(folder / "edges.csv", edge_table(distribution, prepared))
     page = render_report(report_content(metrics, prediction, distribution, prepared, state))
     write_durably(folder / "report.html", page.encode())
     return metrics
@@ -149,7 +150,7 @@ def report_content(
         ece=metrics["test"].get("ece", float("nan")),
         edges=EdgeTable(
             source=edges["source"].to_numpy(), target=edges["target"].to_numpy(), directed=graph.directed,
-            p_negative=edges["p_negative"].to_numpy(), p_absent=edges["p_absent"].to_numpy(),
+            judged=distribution is not None, p_negative=edges["p_negative"].to_numpy(), p_absent=edges["p_absent"].to_numpy(),
             p_positive=edges["p_positive"].to_numpy(),
             truth=edges["true_sign"].to_numpy() if "true_sign" in edges else None,
         ),

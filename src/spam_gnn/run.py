@@ -14,13 +14,13 @@ import numpy
 import torch
 import torch_geometric
 
+from spam_gnn.baselines.base import Shape
+from spam_gnn.baselines.registry import find, settings_from_json
 from spam_gnn.checkpoint import load_state, read_tensors, save_state, write_tensors
-from spam_gnn.config import SpaMConfig
 from spam_gnn.contract import NodeModel
 from spam_gnn.errors import BadInput, Interrupted
 from spam_gnn.files import make_folder, remove_leftovers, write_json
 from spam_gnn.graph import Graph
-from spam_gnn.model import SpaM
 from spam_gnn.results import write_results
 from spam_gnn.source import DataSource
 from spam_gnn.training import TrainConfig, TrainState, check_trainable, fit
@@ -31,28 +31,28 @@ CONFIG, MODEL, CHECKPOINT, METRICS = "config.json", "model.safetensors", "checkp
 
 @dataclass(frozen=True)
 class RunSettings:
-    """All that a run depends on; the content of `config.json`."""
+    """All that a run depends on; the content of `config.json`. `model` holds the settings of the system called `name`."""
 
     source: DataSource
-    model: SpaMConfig
+    model: Any
     train: TrainConfig
     split: int = 0
     seed: int = 0
     calibrate: bool = False
+    name: str = "spam"
 
     def to_json(self) -> dict[str, Any]:
         return {
-            "source": self.source.to_json(), "model": asdict(self.model), "train": asdict(self.train),
+            "source": self.source.to_json(), "name": self.name, "model": asdict(self.model), "train": asdict(self.train),
             "split": self.split, "seed": self.seed, "calibrate": self.calibrate,
         }  # fmt: skip
 
     @staticmethod
     def from_json(value: dict[str, Any]) -> RunSettings:
-        model = dict(value["model"])
-        model["prior_probabilities"] = tuple(model["prior_probabilities"])
+        name = value.get("name", "spam")  # folders from before there was a choice
         return RunSettings(
-            DataSource.from_json(value["source"]), SpaMConfig(**model), TrainConfig(**value["train"]),
-            value["split"], value["seed"], value["calibrate"],
+            DataSource.from_json(value["source"]), settings_from_json(name, value["model"]), TrainConfig(**value["train"]),
+            value["split"], value["seed"], value["calibrate"], name,
         )  # fmt: skip
 
 
@@ -75,7 +75,8 @@ def train_run(
     """
     graph = graph or settings.source.load(settings.split, settings.seed)
     check_trainable(graph, settings.train)
-    model = SpaM(graph.num_features, graph.num_classes, settings.model, settings.seed)
+    system = find(settings.name)
+    model = system.make(Shape.of(graph), settings.model, settings.seed)
     _claim(folder, settings, graph, resume)
     checkpoint = folder / CHECKPOINT
     state = optimiser = None
@@ -95,7 +96,7 @@ def train_run(
             progress(now)
 
     state = fit(model, graph, settings.train, settings.seed, state=state, optimiser=optimiser, on_epoch=after_epoch)
-    metrics = write_results(folder, model, graph, state, settings.split, settings.seed, settings.calibrate)
+    metrics = write_results(folder, model, system.title, graph, state, settings.split, settings.seed, settings.calibrate)
     write_tensors(folder / MODEL, model.state_dict(), {"temperature": metrics["temperature"]})
     write_json(folder / METRICS, metrics)
     checkpoint.unlink(missing_ok=True)
@@ -119,7 +120,7 @@ def _claim(folder: Path, settings: RunSettings, graph: Graph, resume: bool) -> N
         "spam_gnn": __version__, "torch": torch.__version__, "torch_geometric": torch_geometric.__version__,
         "numpy": numpy.__version__, "python": platform.python_version(),
     }  # fmt: skip
-    shape = {"num_features": graph.num_features, "num_classes": graph.num_classes, "class_names": graph.class_names}
+    shape = {**asdict(Shape.of(graph)), "class_names": graph.class_names}
     write_json(existing, {**settings.to_json(), "graph": shape, "versions": about})
 
 
@@ -129,8 +130,8 @@ def _differences(a: dict[str, Any], b: dict[str, Any], prefix: str = "") -> str:
         if isinstance(a[key], dict):
             inner = _differences(a[key], b[key], f"{prefix}{key}.")
             names += [inner] if inner else []
-        elif a[key] != b[key]:
-            names.append(f"{prefix}{key}: {a[key]} there, {b[key]} now")
+        elif a[key] != b.get(key):
+            names.append(f"{prefix}{key}: {a[key]} there, {b.get(key)} now")
     return ", ".join(names)
 
 
@@ -152,12 +153,13 @@ def read_settings(folder: Path) -> RunSettings:
         raise BadInput(f"{folder / CONFIG}: not a configuration of this version ({error}); train again") from None
 
 
-def load_run(folder: Path) -> tuple[SpaM, RunSettings, float, tuple[str, ...]]:
+def load_run(folder: Path) -> tuple[NodeModel, RunSettings, float, tuple[str, ...]]:
     """A finished run: the model, its settings, the temperature of its probabilities, the class names."""
     settings, shape = read_settings(folder), _read_config(folder)["graph"]
     if (folder / CHECKPOINT).exists() and not (folder / MODEL).exists():
         raise BadInput(f"{folder}: training has not finished; continue with --resume --out {folder}")
     weights, facts = read_tensors(folder / MODEL)
-    model = SpaM(shape["num_features"], shape["num_classes"], settings.model, settings.seed)
+    sizes = Shape(shape.get("num_nodes", 0), shape["num_features"], shape["num_classes"])
+    model = find(settings.name).make(sizes, settings.model, settings.seed)
     model.load_state_dict(weights)
     return model, settings, float(facts["temperature"]), tuple(shape["class_names"])

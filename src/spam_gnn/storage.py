@@ -3,41 +3,54 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from spam_gnn.baselines.base import Shape
+from spam_gnn.baselines.registry import find, settings_from_json, tuples_from_json
 from spam_gnn.checkpoint import read_tensors, write_tensors
-from spam_gnn.config import SpaMConfig
+from spam_gnn.contract import NodeModel
 from spam_gnn.errors import BadInput
 from spam_gnn.files import make_folder, write_json
-from spam_gnn.graph import Graph
-from spam_gnn.model import SpaM
 
 FILE, WEIGHTS = "estimator.json", "model.safetensors"
 
 
-def save_estimator(folder: Path, params: dict[str, Any], model: SpaM, temperature: float, graph: Graph) -> None:
+@dataclass(frozen=True, eq=False)
+class StoredEstimator:
+    """What is written of a fitted estimator: parameters, the system and its settings, shape, model, temperature."""
+
+    params: dict[str, Any]
+    name: str
+    settings: Any
+    shape: Shape
+    model: NodeModel
+    temperature: float
+
+
+def save_estimator(folder: Path, stored: StoredEstimator, class_names: tuple[str, ...]) -> None:
     """Weights first, the description last: a folder with a description is complete."""
     make_folder(folder)
-    write_tensors(folder / WEIGHTS, model.state_dict(), {})
+    write_tensors(folder / WEIGHTS, stored.model.state_dict(), {})
     write_json(folder / FILE, {
-        "params": params, "config": asdict(model.config), "num_features": model.num_features,
-        "num_classes": model.num_classes, "temperature": temperature, "class_names": graph.class_names,
+        "params": stored.params, "name": stored.name, "config": asdict(stored.settings), **asdict(stored.shape),
+        "temperature": stored.temperature, "class_names": class_names,
     })  # fmt: skip
 
 
-def load_estimator(folder: Path) -> tuple[dict[str, Any], SpaM, float]:
-    """Parameters, the model with its weights, and the temperature."""
+def load_estimator(folder: Path) -> StoredEstimator:
+    """The inverse of :func:`save_estimator`; folders written before there was a choice of systems hold SpaM."""
     path = folder / FILE
     try:
         stored = json.loads(path.read_text())
     except FileNotFoundError:
-        raise BadInput(f"{path}: not found; give a folder that SpaMClassifier.save wrote") from None
+        raise BadInput(f"{path}: not found; give a folder that SpaMClassifier.save or NodeClassifier.save wrote") from None
     except (OSError, ValueError) as error:
         raise BadInput(f"{path}: cannot be read ({error}); save the estimator again") from None
-    config = stored["config"]
-    config["prior_probabilities"] = tuple(config["prior_probabilities"])
-    model = SpaM(stored["num_features"], stored["num_classes"], SpaMConfig(**config))
+    name = stored.get("name", "spam")
+    settings = settings_from_json(name, stored["config"])
+    shape = Shape(stored.get("num_nodes", 0), stored["num_features"], stored["num_classes"])
+    model = find(name).make(shape, settings, 0)
     model.load_state_dict(read_tensors(folder / WEIGHTS)[0])
-    return stored["params"], model, stored["temperature"]
+    return StoredEstimator(tuples_from_json(stored["params"]), name, settings, shape, model, stored["temperature"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import pkgutil
 from functools import cache
+from typing import Any
 
 import spam_gnn.baselines
 from spam_gnn.baselines.base import Shape, System
@@ -41,6 +42,16 @@ def register(system: System) -> None:
 def find(name: str) -> System:
     """A system by name; a misspelt name is answered with the nearest one."""
     return systems()[one_of(name, tuple(systems()), "model")]
+
+
+def settings_from_json(name: str, stored: dict[str, Any]) -> Any:
+    """The settings of a system as they were written."""
+    return type(find(name).settings)(**tuples_from_json(stored))
+
+
+def tuples_from_json(stored: dict[str, Any]) -> dict[str, Any]:
+    """JSON has lists where settings have tuples."""
+    return {key: tuple(value) if isinstance(value, list) else value for key, value in stored.items()}
 
 
 def make_baseline(name: str, graph: Graph, seed: int) -> NodeModel:

@@ -4,34 +4,33 @@ from __future__ import annotations
 
 import types
 import typing
-from dataclasses import fields, replace
+from dataclasses import fields
 from typing import Any
 
-from spam_gnn.config import SpaMConfig
 from spam_gnn.errors import BadInput, one_of
 from spam_gnn.training import TrainConfig
 
 _WORDS = {"true": True, "false": False, "yes": True, "no": False, "on": True, "off": False}
 
 
-def apply_settings(
-    model: SpaMConfig, train: TrainConfig, pairs: list[str]
-) -> tuple[SpaMConfig, TrainConfig]:
-    """`key=value` texts over both configurations; an unknown key is refused with the nearest known one."""
-    model_types, train_types = typing.get_type_hints(SpaMConfig), typing.get_type_hints(TrainConfig)
-    known = tuple(f.name for f in (*fields(SpaMConfig), *fields(TrainConfig)))
+def parse_settings(model: Any, pairs: list[str]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """`key=value` texts -> the chosen fields of a system's settings and those of `TrainConfig`.
+
+    Args:
+        model: the settings of the system, a dataclass; its field types say how to read a text.
+        pairs: as typed. An unknown key is refused with the nearest known one.
+    """
+    model_types, train_types = typing.get_type_hints(type(model)), typing.get_type_hints(TrainConfig)
+    known = tuple(f.name for f in (*fields(model), *fields(TrainConfig)))
+    chosen: tuple[dict[str, Any], dict[str, Any]] = ({}, {})
     for pair in pairs:
         key, equals, text = pair.partition("=")
         if not equals:
             raise BadInput(f"--set {pair}: found no '='; write key=value, such as --set hidden=32")
         key = one_of(key.strip(), known, "--set")
         kind = model_types.get(key) or train_types[key]
-        value = parse_value(text.strip(), kind, f"--set {key}")
-        if key in model_types:
-            model = model.with_settings({key: value})
-        else:
-            train = replace(train, **{key: value})
-    return model, train
+        chosen[0 if key in model_types else 1][key] = parse_value(text.strip(), kind, f"--set {key}")
+    return chosen
 
 
 def parse_value(text: str, kind: Any, what: str) -> Any:

@@ -1,16 +1,17 @@
-"""`spam-gnn train`: one split or all of them, SpaM and any references on the same ones."""
+"""`spam-gnn train`: one split or all of them, a system and any references on the same ones."""
 
 from __future__ import annotations
 
 import json
 import os
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from spam_gnn.baselines.registry import make_baseline, systems
+from spam_gnn.baselines.base import System
+from spam_gnn.baselines.registry import find, make_baseline, systems
 from spam_gnn.commands.console import OUT, epoch_bar, mean_and_spread, polite_stop, table
-from spam_gnn.commands.parse import apply_settings
+from spam_gnn.commands.parse import parse_settings
 from spam_gnn.config import SpaMConfig
 from spam_gnn.data.tables import TableColumns
 from spam_gnn.errors import BadInput, one_of
@@ -40,6 +41,7 @@ class TrainRequest:
     seed: int
     epochs: int | None
     preset: str
+    model: str
     settings: list[str]
     beside: str
     calibrate: bool
@@ -53,7 +55,7 @@ def run_training(request: TrainRequest) -> None:
     if request.device != "cpu":
         raise BadInput(f"--device: found '{request.device}'; this version computes on cpu")
     references = tuple(one_of(name.strip(), tuple(systems()), "--beside") for name in request.beside.split(",") if name.strip())
-    settings = _settings(request)
+    settings, chosen = _settings(request)
     splits = _splits(request.split, settings.source)
     rows: list[dict[str, Any]] = []
     others: dict[str, list[dict[str, float]]] = {name: [] for name in references}
@@ -63,26 +65,39 @@ def run_training(request: TrainRequest) -> None:
         metrics, graph = _one(here, folder, request.resume)
         rows.append(metrics)
         for name in references:
-            others[name].append(_reference(name, graph, here))
+            others[name].append(_reference(find(name), graph, here, chosen))
     _report(request.out, settings, rows, others)
 
 
-def _settings(request: TrainRequest) -> RunSettings:
-    """From options to settings; `--resume` without any data named takes the run's own."""
+def _settings(request: TrainRequest) -> tuple[RunSettings, dict[str, Any]]:
+    """From options to settings, and the fields of `TrainConfig` that the user chose, which hold for references too.
+
+    `--resume` without any data named takes the run's own.
+    """
     named = request.dataset is not None or request.nodes is not None or request.edges is not None
     if request.resume and not named:
         folders = [request.out, *sorted(request.out.glob("split-*"))]
         found = next((f for f in folders if (f / "config.json").exists()), request.out)
-        return read_settings(found)
+        stored = read_settings(found)
+        usual = asdict(TrainConfig(**find(stored.name).train))
+        return stored, {key: value for key, value in asdict(stored.train).items() if value != usual[key]}
     source = DataSource(
         request.dataset, None if request.nodes is None else str(request.nodes),
         None if request.edges is None else str(request.edges),
         TableColumns(request.id, request.label, request.source, request.target), request.directed, request.protocol,
     )  # fmt: skip
-    model, train = apply_settings(SpaMConfig.preset(request.preset), TrainConfig(), request.settings)
+    system = systems()[one_of(request.model, tuple(systems()), "--model")]
+    if request.preset != "default" and system.name != "spam":
+        raise BadInput(f"--preset: found '{request.preset}' for {system.name}; presets belong to spam, use --set instead")
+    defaults = SpaMConfig.preset(request.preset) if system.name == "spam" else system.settings
+    model, train = parse_settings(defaults, request.settings)
     if request.epochs is not None:
-        train = replace(train, epochs=request.epochs)
-    return RunSettings(source, model, train, 0, request.seed, request.calibrate)
+        train["epochs"] = request.epochs
+    settings = RunSettings(
+        source, defaults.with_settings(model), TrainConfig(**{**system.train, **train}), 0, request.seed, request.calibrate,
+        system.name,
+    )  # fmt: skip
+    return settings, train
 
 
 def _splits(text: str, source: DataSource) -> list[int]:
@@ -98,19 +113,21 @@ def _one(settings: RunSettings, folder: Path, resume: bool) -> tuple[dict[str, A
     finished = folder / METRICS
     if resume and finished.exists() and read_settings(folder) == settings:
         return json.loads(finished.read_text()), graph
-    use_threads(graph, settings.model.hidden, settings.model.samples)
-    with polite_stop() as stop, epoch_bar(f"SpaM split {settings.split}", settings.train.epochs) as bar:
+    width, samples = getattr(settings.model, "hidden", 64), getattr(settings.model, "samples", 1)
+    use_threads(graph, width, samples)
+    with polite_stop() as stop, epoch_bar(f"{find(settings.name).title} split {settings.split}", settings.train.epochs) as bar:
         every = float(os.environ.get("SPAM_GNN_CHECKPOINT_SECONDS", "5"))
         return train_run(
             settings, folder, resume=resume, progress=bar, stop_requested=stop, checkpoint_seconds=every, graph=graph
         ), graph
 
 
-def _reference(name: str, graph: Graph, settings: RunSettings) -> dict[str, float]:
-    """The reference model on the same graph, split and seed, trained by the same routine."""
-    model = make_baseline(name, graph, settings.seed)
-    with epoch_bar(f"{name} split {settings.split}", settings.train.epochs) as bar:
-        fit(model, graph, settings.train, settings.seed, on_epoch=lambda state, *_: bar(state))
+def _reference(system: System, graph: Graph, settings: RunSettings, chosen: dict[str, Any]) -> dict[str, float]:
+    """A reference on the same graph, split and seed, trained its own way but for what the user chose."""
+    model = make_baseline(system.name, graph, settings.seed)
+    train = TrainConfig(**{**system.train, **chosen})
+    with epoch_bar(f"{system.title} split {settings.split}", train.epochs) as bar:
+        fit(model, graph, train, settings.seed, on_epoch=lambda state, *_: bar(state))
     prediction = model.predict(model.prepare(graph), settings.seed)
     return node_metrics(prediction, graph.y, graph.test_mask)
 
@@ -121,8 +138,9 @@ def _report(
     name = rows[0]["dataset"]
     for note in rows[0]["notes"]:
         OUT.print(f"note: {note}")
-    results = {"SpaM": [row["test"] for row in rows], **others}
-    two_classes = any("roc_auc" in run for run in results["SpaM"])
+    main = rows[0]["model"]
+    results = {main: [row["test"] for row in rows], **others}
+    two_classes = any("roc_auc" in run for run in results[main])
     shown = {"accuracy": "accuracy", **({"roc_auc": "ROC AUC"} if two_classes else {}), "macro_f1": "macro F1", "ece": "ECE"}
     lines = [
         [model, *(mean_and_spread([r[key] for r in runs if key in r]) for key in shown),

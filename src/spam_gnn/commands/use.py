@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from spam_gnn.commands.console import OUT, table
+from spam_gnn.contract import NodeModel
 from spam_gnn.errors import BadInput
 from spam_gnn.explain import explain_node
 from spam_gnn.files import write_durably
@@ -18,7 +19,7 @@ from spam_gnn.run import RunSettings, load_run
 from spam_gnn.source import DataSource
 
 
-def _open(run: Path, source: DataSource | None = None) -> tuple[SpaM, RunSettings, float, Graph]:
+def _open(run: Path, source: DataSource | None = None) -> tuple[NodeModel, RunSettings, float, Graph]:
     model, settings, temperature, classes = load_run(run)
     graph = (source or settings.source).load(settings.split, settings.seed)
     unknown = [name for name in graph.class_names if name not in classes]
@@ -63,6 +64,9 @@ def run_explain(run: Path, node: str, samples: int, as_json: bool) -> None:
         near = difflib.get_close_matches(node, names, n=1)
         hint = f"did you mean '{near[0]}'? " if near else ""
         raise BadInput(f"node: found '{node}', not an id of {graph.name}; {hint}ids run from '{names[0]}' to '{names[-1]}'")
+    if not isinstance(model, SpaM):
+        raise BadInput(f"{run}: holds a {settings.name} model, which takes every edge as given and has nothing to explain; "
+                       "explain a run trained with --model spam")  # fmt: skip
     place = names.index(node)
     frame = explain_node(model, graph, place, settings.seed, samples)
     if as_json:

@@ -43,6 +43,7 @@ class EdgeTable:
         p_negative, p_absent, p_positive: (m,) probabilities of opposes (-1), noise (0) and helps (+1).
         directed: whether an edge means source -> target only.
         truth: (m,) true signs in {-1, 0, 1} where they are known (planted data), otherwise None.
+        judged: False for a model without a posterior, which takes every edge as given; the page then leaves edges out.
     """
 
     source: NDArray[np.integer]
@@ -52,6 +53,7 @@ class EdgeTable:
     p_positive: NDArray[np.floating]
     directed: bool = False
     truth: NDArray[np.integer] | None = None
+    judged: bool = True
 
     def __post_init__(self) -> None:
         columns = (self.target, self.p_negative, self.p_absent, self.p_positive, self.truth)

@@ -46,6 +46,9 @@ def ranked(values: NDArray[np.floating], rows: int) -> Indices:
 def take_excerpt(content: ReportContent) -> Excerpt:
     """Choose at most MAX_EDGES edges and about MAX_NODES nodes."""
     edges, nodes = content.edges, content.nodes
+    if not edges.judged:  # nothing to show around a node
+        none = np.zeros(0, dtype=np.intp)
+        return Excerpt(none, none, {}, np.zeros(nodes.count, dtype=np.int64), -1)
     ends = np.concatenate([edges.source, edges.target]).astype(np.intp)
     degree = np.bincount(ends, minlength=nodes.count)
     order = np.argsort(ends, kind="stable")

@@ -29,22 +29,21 @@ def render_report(content: ReportContent) -> str:
     script = "(() => {\n'use strict';\n" + "\n".join(_asset(name) for name in _SCRIPTS) + "\n})();"
     style = "\n".join(_asset(name) for name in _STYLES)
     data = payload(content, excerpt) | {"history": thinned_history(content)}
-    links = "".join(f'<a href="#{name}">{name.capitalize()}</a>' for name in _LINKS)
-    main = "".join(
-        (
-            sections.headline(content),
-            sections.predictions(content),
-            sections.edge_section(content, excerpt),
-            sections.neighbourhood(content, excerpt),
-            sections.training(content),
-        )
-    )
+    parts = {
+        "headline": sections.headline(content),
+        "predictions": sections.predictions(content),
+        "edges": sections.edge_section(content, excerpt),
+        "neighbourhood": sections.neighbourhood(content, excerpt),
+        "training": sections.training(content),
+    }
+    links = "".join(f'<a href="#{name}">{name.capitalize()}</a>' for name in _LINKS if parts[name])
+    main = "".join(parts.values())
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         f'<meta http-equiv="Content-Security-Policy" content="{_policy(script)}">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         '<meta name="color-scheme" content="light dark">'
-        f"<title>{escape(content.title, 300)} · SpaM report</title><style>{style}</style></head><body>{TEXTURES}"
+        f"<title>{escape(content.title, 300)} · {sections.kind(content)}</title><style>{style}</style></head><body>{TEXTURES}"
         f'<div class="page">{sections.masthead(content)}<nav aria-label="Sections">{links}</nav>'
         f"<main>{main}</main></div>{json_block('data', data)}<script>{script}</script></body></html>\n"
     )

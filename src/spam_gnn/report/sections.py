@@ -57,6 +57,8 @@ def _edge_tile(content: ReportContent) -> str:
     edges = content.edges
     if not edges.count:
         return _tile("Edges", MISSING, "this graph has no edges")
+    if not edges.judged:
+        return _tile("Edges", count(edges.count), f"{_NOUNS[edges.directed]}, taken as given: this model does not judge them")
     shares = [(state, edges.share(state)) for state in (1, 0, -1)]
     bars = "".join(f'<span class="{VERDICTS[s]}" style="--p:{share:.4f}"></span>' for s, share in shares)
     keys = "".join(
@@ -106,6 +108,8 @@ def predictions(content: ReportContent) -> str:
 def edge_section(content: ReportContent, excerpt: Excerpt) -> str:
     """The distribution of the posterior, its check against known signs, and the ranked tables."""
     edges = content.edges
+    if not edges.judged:
+        return ""
     if not edges.count:
         return _section("edges", "Edges", '<p class="empty">This graph has no edges to judge.</p>')
     intro = (
@@ -143,7 +147,7 @@ def _detection(content: ReportContent) -> str:
 
 def neighbourhood(content: ReportContent, excerpt: Excerpt) -> str:
     """The controls, the picture and the panel that view.js and panel.js fill."""
-    if not content.nodes.count:
+    if not content.nodes.count or not content.edges.judged:
         return ""
     filters = "".join(
         f'<label class="filter"><input type="checkbox" data-verdict="{state}" checked>'
@@ -188,12 +192,18 @@ def training(content: ReportContent) -> str:
     return _section("training", "Training", training_curves(content))
 
 
+def kind(content: ReportContent) -> str:
+    """What the page is: a report on one model."""
+    return f"{escape(content.facts.get('model', 'SpaM'))} report"
+
+
 def masthead(content: ReportContent) -> str:
     """Title, facts and notes."""
     notes = "".join(f"<li>{escape(note, 600)}</li>" for note in content.notes)
     listed = f'<ul class="notes" aria-label="Notes">{notes}</ul>' if notes else ""
     return (
-        '<header><div class="top"><p class="kind">SpaM report</p>'
+        '<header><div class="top"><p class="kind">'
+        f"{kind(content)}</p>"
         '<button type="button" id="theme" hidden>Theme: auto</button></div>'
         f"<h1><bdi>{escape(content.title, 300)}</bdi></h1>{definitions(dict(content.facts), 'facts')}{listed}</header>"
     )

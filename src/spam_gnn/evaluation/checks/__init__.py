@@ -1,0 +1,1 @@
+"""The checks of `check_node_classifier`, one file per kind; `battery.py` runs them."""
