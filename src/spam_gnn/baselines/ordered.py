@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import torch
@@ -9,7 +10,6 @@ from torch import Tensor, nn
 
 from spam_gnn.baselines.base import Network, Settings, Shape, System
 from spam_gnn.baselines.operators import check_between, degree_operator
-from spam_gnn.errors import BadInput
 from spam_gnn.graph import Graph
 from spam_gnn.initial import glorot
 from spam_gnn.randomness import dropout, stream
@@ -17,20 +17,18 @@ from spam_gnn.randomness import dropout, stream
 
 @dataclass(frozen=True)
 class OrderedSettings(Settings):
-    """Published values (best_params), but for hidden = 64 instead of 256 and as many fewer chunks."""
+    """Published values (best_params), but for hidden = 64 instead of 256."""
 
     layers: int = 8
     dropout: float = 0.3
     spread_dropout: float = 0.1  # before every round
-    chunks: int = 16  # columns of the gate; each serves hidden / chunks columns of the representation
+    chunk: int = 4  # columns of the representation that share one column of the gate
     shared_gate: bool = True  # one gate network for all rounds
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_between(self, 1, self.hidden, "chunks")
+        check_between(self, 1, float("inf"), "chunk")
         check_between(self, 0.0, 0.99, "spread_dropout")
-        if self.hidden % self.chunks:
-            raise BadInput(f"chunks: found {self.chunks} for hidden={self.hidden}; use a divisor of it")
 
 
 class OrderedGNN(Network):
@@ -46,10 +44,11 @@ class OrderedGNN(Network):
         generator, s = stream(seed, "weights"), settings
         self.ordered = s
         gates = 1 if s.shared_gate else s.layers
+        self.chunks = math.ceil(s.hidden / s.chunk)  # the last one may be narrower
         self.first = nn.Parameter(glorot(shape.num_features, s.hidden, generator))
         self.first_bias = nn.Parameter(torch.zeros(s.hidden))
-        self.gates = nn.ParameterList([glorot(2 * s.hidden, s.chunks, generator) for _ in range(gates)])
-        self.gate_biases = nn.ParameterList([torch.zeros(s.chunks) for _ in range(gates)])
+        self.gates = nn.ParameterList([glorot(2 * s.hidden, self.chunks, generator) for _ in range(gates)])
+        self.gate_biases = nn.ParameterList([torch.zeros(self.chunks) for _ in range(gates)])
         self.first_norm = nn.LayerNorm(s.hidden)
         self.norms = nn.ModuleList([nn.LayerNorm(s.hidden) for _ in range(s.layers)])
         self.last = nn.Parameter(glorot(s.hidden, shape.num_classes, generator))
@@ -60,13 +59,13 @@ class OrderedGNN(Network):
         place = number % len(self.gates)
         fresh = torch.softmax(torch.cat([h, heard], 1) @ self.gates[place] + self.gate_biases[place], 1).cumsum(1)
         closed = closed + (1.0 - closed) * fresh
-        gate = closed.repeat_interleave(self.ordered.hidden // self.ordered.chunks, 1)
+        gate = closed.repeat_interleave(self.ordered.chunk, 1)[:, : self.ordered.hidden]
         return self.norms[number](gate * h + (1.0 - gate) * heard), closed
 
     def logits(self, graph: Graph, generator: torch.Generator | None) -> Tensor:
         s, mean = self.ordered, degree_operator(graph, -1.0, 0.0, loops=False)
         h = self.first_norm(torch.relu(graph.features.project(self.first, s.dropout, generator) + self.first_bias))
-        closed = h.new_zeros(h.shape[0], s.chunks)
+        closed = h.new_zeros(h.shape[0], self.chunks)
         for number in range(s.layers):
             h = dropout(h, s.spread_dropout, generator)
             h, closed = self.round(number, h, mean(h), closed)
