@@ -55,6 +55,7 @@ class FAGCN(Network):
         h = torch.relu(graph.features.project(self.first, rate, generator) + self.first_bias)
         h = start = dropout(h, rate, generator)
         # the layer's own dropout draws from global state: give it a seed of this generator, and put the state back
+        self.convs.train(generator is not None)
         draws = contextlib.nullcontext() if generator is None else library_draws(
             int(torch.randint(2**62, (1,), generator=generator)), "edge dropout"
         )  # fmt: skip

@@ -21,7 +21,6 @@ class GloGNNSettings(Settings):
     """`layers` is the number of global aggregations. Every dataset has its own published values (docs/models-heterophily.md);
     delta between 0 and 1 is where one setting has to serve graphs known by features and graphs known by structure."""
 
-    dropout: float = 0.0
     alpha: float = 1.0  # weight of ||Z||^2
     beta: float = 1.0  # weight of ||Z - sum_k lambda_k A^^k||^2
     gamma: float = 0.0  # share of the first representation
@@ -114,9 +113,9 @@ SYSTEMS = (
     System(
         "glognn", "GloGNN", "heterophily", "Li, Zhu, Cheng, Shan, Luo, Li and Qian, ICML 2022",
         "Aggregates from all nodes by the closed form of a ridge regression, in linear time.",
-        GloGNN, GloGNNSettings(), {"learning_rate": 0.01, "weight_decay": 5e-5, "epochs": 1000, "patience": 200},
+        GloGNN, GloGNNSettings(), {"learning_rate": 0.01, "weight_decay": 1e-3, "epochs": 1000, "patience": 200},
         {"learning_rate": (0.005, 0.01), "weight_decay": (1e-5, 5e-5, 1e-4, 1e-3), "hidden": (64,), "layers": (1, 2, 3),
-         "dropout": (0.0, 0.4, 0.8), "alpha": (0.0, 0.5, 1.0, 10.0), "beta": (0.01, 0.1, 1.0, 1000.0),
+         "dropout": (0.0, 0.5, 0.8), "alpha": (0.0, 0.5, 1.0, 10.0), "beta": (0.01, 0.1, 1.0, 1000.0),
          "gamma": (0.0, 0.2, 0.4, 0.7), "delta": (0.0, 0.5, 0.9, 1.0), "hops": (1, 2, 4, 6)},
     ),
 )  # fmt: skip

@@ -110,6 +110,6 @@ SYSTEMS = (
         "Ego, one-hop and strict two-hop neighbours in separate columns, all rounds concatenated.",
         H2GCN, H2GCNSettings(), {"learning_rate": 0.01, "weight_decay": 1e-3, "epochs": 500, "patience": 100},
         {"learning_rate": (0.005, 0.01, 0.05), "weight_decay": (2e-5, 1e-3, 5e-3), "hidden": (32, 64), "layers": (1, 2),
-         "dropout": (0.0, 0.5), "relu": (True, False)},
+         "dropout": (0.0, 0.5), "relu": (True, False), "scaling": ("auto", "none")},
     ),
 )  # fmt: skip
