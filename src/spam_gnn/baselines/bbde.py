@@ -110,6 +110,9 @@ class BetaBernoulliDropEdge(SampledNetwork):
         around = gather_sum(messages, weights, blocks)
         return torch.cat(list(around), dim=1) + h * scale.square().unsqueeze(1)
 
+    def draws(self, graph: Graph, seeds: list[int], generator: torch.Generator | None) -> Tensor:
+        return torch.stack([self.draw(graph, seed, generator) for seed in seeds])
+
     def draw(self, graph: Graph, seed: int, generator: torch.Generator | None) -> Tensor:
         c, h = self.settings, None
         for layer, (weight, bias) in enumerate(zip(self.weights, self.biases, strict=True)):
@@ -132,7 +135,8 @@ SYSTEMS = (
     System(
         "bbde", "BBDE", "uncertainty", "Hasanzadeh et al., ICML 2020 (adaptive connection sampling)",
         "GCN whose edges are dropped at rates that are learned, averaged over masks.",
-        BetaBernoulliDropEdge, BBDESettings(), {"learning_rate": 0.005, "weight_decay": 5e-3, "epochs": 500, "patience": 100},
+        BetaBernoulliDropEdge, BBDESettings(),
+        {"learning_rate": 0.005, "weight_decay": 5e-3, "epochs": 500, "patience": 100, "val_samples": 4},
         {"layers": (2, 4), "hidden": (64, 128), "blocks": (1, 2), "dropout": (0.0, 0.5), "weight_decay": (5e-4, 5e-3),
          "learning_rate": (0.005, 0.01)},
     ),

@@ -116,10 +116,13 @@ class BayesianGCN(SampledNetwork):
         h = dropout(h, rate, generator) if mask is None else h * mask
         return spread(h @ self.second) + self.second_bias
 
+    def draws(self, graph: Graph, seeds: list[int], generator: torch.Generator | None) -> Tensor:
+        return torch.stack([self.draw(graph, seed, generator) for seed in seeds])
+
     def draw(self, graph: Graph, seed: int, generator: torch.Generator | None) -> Tensor:
         mask, rate = None, self.settings.dropout
         if generator is None and rate > 0.0:
-            uniforms = node_table_uniforms(graph.identity, self.settings.hidden, seed_for(seed, "weights"))
+            uniforms = node_table_uniforms(graph.identity, self.settings.hidden, [seed_for(seed, "weights")])[:, 0]
             mask = (uniforms >= rate).to(torch.float32) / (1.0 - rate)
         return self.forward_on(graph, self.drawn_messages(graph, seed), generator, mask)
 

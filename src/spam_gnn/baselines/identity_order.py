@@ -60,16 +60,16 @@ def feature_neighbours(graph: Graph, count: int) -> Tensor:
     return graph.derived[key]
 
 
-def node_table_uniforms(identity: Tensor, width: int, seed: int) -> Tensor:
-    """(n, width) float64 uniforms that belong to (identity, column, seed)."""
+def node_table_uniforms(identity: Tensor, width: int, seeds: list[int]) -> Tensor:
+    """(n, K, width) float64 uniforms that belong to (identity, column, seed)."""
     n = identity.shape[0]
     columns = torch.arange(width).repeat(n)
-    return edge_uniforms(identity.repeat_interleave(width), columns, [seed])[0].reshape(n, width)
+    return edge_uniforms(identity.repeat_interleave(width), columns, seeds).reshape(len(seeds), n, width).transpose(0, 1)
 
 
-def node_table_normals(identity: Tensor, width: int, seed: int) -> Tensor:
-    """(n, width) float32 standard normals that belong to (identity, column, seed)."""
-    return torch.special.ndtri(node_table_uniforms(identity, width, seed)).to(torch.float32)
+def node_table_normals(identity: Tensor, width: int, seeds: list[int]) -> Tensor:
+    """(n, K, width) float32 standard normals that belong to (identity, column, seed)."""
+    return torch.special.ndtri(node_table_uniforms(identity, width, seeds)).to(torch.float32)
 
 
 def pair_uniforms(graph: Graph, edge_index: Tensor, seeds: list[int]) -> Tensor:

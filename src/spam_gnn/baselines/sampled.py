@@ -28,7 +28,7 @@ class SampledSettings(Settings):
 
 
 class SampledNetwork(Network):
-    """Subclasses write :meth:`draw`; an epoch trains on one draw, a prediction weighs K draws equally.
+    """Subclasses write :meth:`draws`; an epoch trains on one draw, a prediction weighs K draws equally.
 
     Draw k of a prediction depends on (seed, k) alone, not on K.
     """
@@ -38,17 +38,17 @@ class SampledNetwork(Network):
         self.predict_samples = settings.predict_samples
 
     @abstractmethod
-    def draw(self, graph: Graph, seed: int, generator: torch.Generator | None) -> Tensor:
-        """(n, C) logits under the draw that `seed` names; `generator` drops units while training, None at prediction."""
+    def draws(self, graph: Graph, seeds: list[int], generator: torch.Generator | None) -> Tensor:
+        """(K, n, C) logits, one draw per seed that names it; `generator` drops units while training, None at prediction."""
 
     def logits(self, graph: Graph, generator: torch.Generator | None) -> Tensor:
         """One draw; while training its name comes from the generator of the epoch."""
         seed = 0 if generator is None else int(torch.randint(2**62, (1,), generator=generator))
-        return self.draw(graph, seed, generator)
+        return self.draws(graph, [seed], generator)[0]
 
     @torch.no_grad()
     def predict(self, graph: Graph, seed: int, samples: int | None = None) -> Prediction:
         self.eval()
         count = samples or self.predict_samples
-        draws = [self.draw(graph, seed_for(seed, "predict", k), None) for k in range(count)]
-        return Prediction.uniform(torch.log_softmax(torch.stack(draws), -1))
+        seeds = [seed_for(seed, "predict", k) for k in range(count)]
+        return Prediction.uniform(torch.log_softmax(self.draws(graph, seeds, None), -1))

@@ -29,7 +29,7 @@ class SISPDESettings(SampledSettings):
     noise: float = 0.5
     smoothness: float = 1.0
     length: float = 2.0
-    order: int = 8
+    order: int = 6
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -39,12 +39,12 @@ class SISPDESettings(SampledSettings):
 
 
 def shifted_laplacian(graph: Graph) -> Operator:
-    """h -> (L - I) h = -D^-1/2 A D^-1/2 h: the symmetric Laplacian, its spectrum [0, 2] moved to [-1, 1]."""
+    """h -> (L - I) h = -D^-1/2 A D^-1/2 h for h (n, ...): the symmetric Laplacian, its spectrum [0, 2] moved to [-1, 1]."""
     messages = graph.messages("in")
     degree = messages.degree.to(torch.float32)
     scale = torch.where(degree > 0, degree.clamp(min=1.0).rsqrt(), 0.0)
     weights = -(scale[messages.target] * scale[messages.source]).unsqueeze(0)
-    return lambda h: gather_sum(messages, weights, h.unsqueeze(0))[0]
+    return lambda h: gather_sum(messages, weights, h.reshape(1, h.shape[0], -1))[0].reshape(h.shape)
 
 
 def matern_root(smoothness: Tensor, length: Tensor, order: int) -> Tensor:
@@ -70,7 +70,7 @@ class StructureInformedSPDE(SampledNetwork):
     steps; F one tanh layer shared by all steps; G a gate; one diffusion coefficient gamma per channel, free in sign so that
     it can also sharpen; nu and kappa are learned from the class loss of sampled paths. xi is keyed by node identity.
 
-    Shapes: X (n, d), H (n, hidden), logits (n, C).
+    Shapes: X (n, d), H (n, K, hidden), logits (K, n, C).
     """
 
     settings: SISPDESettings
@@ -90,32 +90,34 @@ class StructureInformedSPDE(SampledNetwork):
         self.classify = nn.Parameter(glorot(h, shape.num_classes, generator))
         self.classify_bias = nn.Parameter(torch.zeros(shape.num_classes))
 
-    def increment(self, graph: Graph, operator: Operator, seed: int) -> Tensor:
-        """(n, hidden): Phi^1/2 xi, one spatially correlated draw per channel."""
+    def increment(self, graph: Graph, operator: Operator, seeds: list[int]) -> Tensor:
+        """(n, K, hidden): Phi^1/2 xi, one spatially correlated draw per seed and channel."""
         positive = nn.functional.softplus
         root = matern_root(positive(self.raw_smoothness) + 1e-3, positive(self.raw_length) + 1e-3, self.settings.order)
-        white = node_table_normals(graph.identity, self.settings.hidden, seed)
+        white = node_table_normals(graph.identity, self.settings.hidden, seeds)
         return chebyshev_sum(operator, [c * white for c in root])
 
-    def draw(self, graph: Graph, seed: int, generator: torch.Generator | None) -> Tensor:
+    def draws(self, graph: Graph, seeds: list[int], generator: torch.Generator | None) -> Tensor:
         c, operator = self.settings, shifted_laplacian(graph)
         h = torch.relu(graph.features.project(self.encode, c.dropout, generator) + self.encode_bias)
+        h = h.unsqueeze(1).expand(-1, len(seeds) if c.noise > 0.0 else 1, -1)  # (n, K, hidden): all paths start alike
         dt = c.time / c.layers
         for step in range(c.layers):
             drift = torch.tanh(h @ self.reaction + self.reaction_bias) - self.gamma * (operator(h) + h)
             change = dt * drift
             if c.noise > 0.0:
                 amplitude = c.noise * dt**0.5 * torch.sigmoid(h @ self.gate)
-                change = change + amplitude * self.increment(graph, operator, seed_for(seed, "path", step))
+                change = change + amplitude * self.increment(graph, operator, [seed_for(s, "path", step) for s in seeds])
             h = h + change
-        return dropout(h, c.dropout, generator) @ self.classify + self.classify_bias
+        logits = dropout(h, c.dropout, generator) @ self.classify + self.classify_bias
+        return logits.transpose(0, 1).expand(len(seeds), -1, -1)
 
 
 SYSTEMS = (
     System(
         "sispde", "SISPDE", "uncertainty", "Xu and Markovich, NeurIPS 2025",
         "Graph neural SDE with Matern-correlated noise, averaged over sampled paths.",
-        StructureInformedSPDE, SISPDESettings(), {"learning_rate": 0.01, "weight_decay": 5e-3},
+        StructureInformedSPDE, SISPDESettings(), {"learning_rate": 0.01, "weight_decay": 5e-3, "val_samples": 4},
         {"noise": (0.1, 0.5, 1.0), "smoothness": (0.5, 1.0, 2.0), "length": (1.0, 2.0, 4.0), "time": (1.0, 2.0),
          "layers": (2, 4), "weight_decay": (5e-4, 5e-3)},
     ),
