@@ -135,7 +135,7 @@ def test_cgnn_with_equal_weights_is_the_mean_of_either_side():
     values = torch.randn(graph.num_nodes, 12, generator=torch.Generator().manual_seed(3))
     a = dense_adjacency(graph)
     mean = lambda m: m / np.maximum(m.sum(1, keepdims=True), 1.0)  # noqa: E731
-    own, out, into = (v.double().numpy() for v in values.chunk(3, dim=1))
+    out, into, own = (v.double().numpy() for v in values.chunk(3, dim=1))
     close(model.mix(graph, values), own + mean(a) @ out + mean(a.T) @ into)
 
 

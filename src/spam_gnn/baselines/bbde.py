@@ -136,7 +136,7 @@ SYSTEMS = (
         "bbde", "BBDE", "uncertainty", "Hasanzadeh et al., ICML 2020 (adaptive connection sampling)",
         "GCN whose edges are dropped at rates that are learned, averaged over masks.",
         BetaBernoulliDropEdge, BBDESettings(),
-        {"learning_rate": 0.005, "weight_decay": 5e-3, "epochs": 500, "patience": 100, "val_samples": 4},
+        {"learning_rate": 0.005, "weight_decay": 5e-4, "epochs": 500, "patience": 100, "val_samples": 4},
         {"layers": (2, 4), "hidden": (64, 128), "blocks": (1, 2), "dropout": (0.0, 0.5), "weight_decay": (5e-4, 5e-3),
          "learning_rate": (0.005, 0.01)},
     ),

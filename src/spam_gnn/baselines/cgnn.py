@@ -32,6 +32,7 @@ class CGNNSettings(Settings):
     commute: Commute = "auto"
     exact_nodes: int = 8000
     normalise: bool = True
+    self_term: bool = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -58,7 +59,8 @@ def commute_weights(graph: Graph, direction: Direction, commute: Commute, exact_
 
 
 class CommuteGNN(Network):
-    """h_i' = relu(W_0 h_i + sum_{j in out(i)} c~_ij W_1 h_j + sum_{j in in(i)} c~_ij W_2 h_j + b) (Zhuo et al. 2025).
+    """h_i' = relu(sum_{j in out(i)} c~_ij W_1 h_j + sum_{j in in(i)} c~_ij W_2 h_j + b), plus W_0 h_i with `self_term` (Zhuo
+    et al. 2025).
 
     c~ are the row-normalised commute weights of :func:`commute_weights`. Rows of h are scaled to norm 1 and the layers joined
     by their maximum, as in the authors' configuration for Chameleon.
@@ -73,22 +75,21 @@ class CommuteGNN(Network):
         super().__init__(shape, settings)
         generator, h = stream(seed, "weights"), settings.hidden
         sizes = [shape.num_features] + [h] * (settings.layers - 1)
-        self.weights = nn.ParameterList([torch.cat([glorot(s, h, generator) for _ in range(3)], dim=1) for s in sizes])
+        self.parts = 3 if settings.self_term else 2
+        self.weights = nn.ParameterList([torch.cat([glorot(s, h, generator) for _ in range(self.parts)], dim=1) for s in sizes])
         self.biases = nn.ParameterList([torch.zeros(h) for _ in sizes])
         self.jump = JumpingKnowledge("max")
         self.classify = nn.Parameter(glorot(h, shape.num_classes, generator))
         self.classify_bias = nn.Parameter(torch.zeros(shape.num_classes))
 
     def mix(self, graph: Graph, values: Tensor) -> Tensor:
-        """values (n, 3 hidden): own, out and in projections side by side -> (n, hidden)."""
-        own, out, into = values.chunk(3, dim=1)
+        """values (n, 3 hidden): out, in and (with `self_term`) own projections side by side -> (n, hidden)."""
+        out, into, *own = values.chunk(self.parts, dim=1)
         c = self.settings
         weigh = lambda way: commute_weights(graph, way, c.commute, c.exact_nodes)  # noqa: E731
-        return (
-            own
-            + gather_sum(graph.messages("out"), weigh("out"), out.unsqueeze(0))[0]
-            + gather_sum(graph.messages("in"), weigh("in"), into.unsqueeze(0))[0]
-        )
+        around = gather_sum(graph.messages("out"), weigh("out"), out.unsqueeze(0))[0]
+        around = around + gather_sum(graph.messages("in"), weigh("in"), into.unsqueeze(0))[0]
+        return around + own[0] if own else around
 
     def logits(self, graph: Graph, generator: torch.Generator | None) -> Tensor:
         h, layers = None, []
@@ -106,7 +107,7 @@ SYSTEMS = (
         "cgnn", "CGNN", "heterophily", "Zhuo, Yu, Tan and Li, ICML 2025 (Commute GNN)",
         "Neighbours weighed by the commute time of a random walk on the directed graph.",
         CommuteGNN, CGNNSettings(), {"learning_rate": 0.005, "weight_decay": 0.0, "epochs": 600, "patience": 200},
-        {"layers": (2, 3, 5), "hidden": (64, 128), "normalise": (True, False), "dropout": (0.0, 0.5),
-         "learning_rate": (0.01, 0.005, 0.001), "weight_decay": (0.0, 5e-4)},
+        {"layers": (2, 3, 5), "hidden": (64, 128), "normalise": (True, False), "self_term": (True, False),
+         "dropout": (0.0, 0.5), "learning_rate": (0.01, 0.005, 0.001), "weight_decay": (0.0, 5e-4)},
     ),
 )  # fmt: skip

@@ -9,7 +9,7 @@ from spam_gnn.errors import BadInput
 from spam_gnn.graph import Graph
 from spam_gnn.randomness import edge_uniforms
 
-_BLOCK = 2048  # rows of similarities held at a time
+_BLOCK = 8_000_000  # similarities held at a time
 _TIE = 1e-10  # how much a later node loses against an earlier one of equal similarity
 
 
@@ -40,11 +40,11 @@ def nearest_rows(table: Tensor, count: int) -> tuple[Tensor, Tensor]:
     n, count = table.shape[0], min(count, table.shape[0] - 1)
     if count < 1:
         return torch.zeros(0, dtype=torch.int64), torch.zeros(0, dtype=torch.int64)
-    unit = torch.nn.functional.normalize(table.detach().to(torch.float64), dim=1)
-    late = torch.arange(n) * _TIE
-    partners = []
-    for start in range(0, n, _BLOCK):
-        score = (unit[start : start + _BLOCK] @ unit.t()).mul_(1e5).round_().div_(1e5) - late  # (block, n)
+    unit = torch.nn.functional.normalize(table.detach(), dim=1)
+    late = torch.arange(n, dtype=torch.float64) * _TIE
+    partners, block = [], max(1, _BLOCK // n)
+    for start in range(0, n, block):
+        score = (unit[start : start + block] @ unit.t()).to(torch.float64).mul_(1e5).round_().div_(1e5).sub_(late)  # (block, n)
         score[torch.arange(score.shape[0]), torch.arange(start, start + score.shape[0])] = -2.0
         partners.append(score.topk(count, dim=1).indices.reshape(-1))
     return torch.arange(n).repeat_interleave(count), torch.cat(partners)

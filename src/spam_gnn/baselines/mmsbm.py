@@ -90,7 +90,9 @@ def draw_graph(model: BlockModel, generator: torch.Generator) -> Tensor:
     wanted = _binomial(n * (n - 1) // 2 - same, model.background, generator)
     mixed = torch.randint(n, (2, 4 * wanted), generator=generator)
     mixed = mixed[:, member[mixed[0]] != member[mixed[1]]][:, :wanted]
-    return torch.cat([*drawn, torch.stack([mixed.min(0).values, mixed.max(0).values])], dim=1).unique(dim=1)
+    low, high = torch.cat([*drawn, torch.stack([mixed.min(0).values, mixed.max(0).values])], dim=1)
+    keys = torch.unique(low * n + high)
+    return torch.stack([keys // n, keys % n])
 
 
 def _binomial(count: int, probability: float, generator: torch.Generator) -> int:

@@ -117,7 +117,8 @@ SYSTEMS = (
     System(
         "sispde", "SISPDE", "uncertainty", "Xu and Markovich, NeurIPS 2025",
         "Graph neural SDE with Matern-correlated noise, averaged over sampled paths.",
-        StructureInformedSPDE, SISPDESettings(), {"learning_rate": 0.01, "weight_decay": 5e-3, "val_samples": 4},
+        StructureInformedSPDE, SISPDESettings(),
+        {"learning_rate": 0.01, "weight_decay": 5e-3, "epochs": 400, "patience": 120, "val_samples": 4},
         {"noise": (0.1, 0.5, 1.0), "smoothness": (0.5, 1.0, 2.0), "length": (1.0, 2.0, 4.0), "time": (1.0, 2.0),
          "layers": (2, 4), "weight_decay": (5e-4, 5e-3)},
     ),
