@@ -131,7 +131,7 @@ def test_commute_times_that_do_not_fit_are_refused(monkeypatch):
 
 def test_cgnn_with_equal_weights_is_the_mean_of_either_side():
     graph = random_graph(9)
-    model = CommuteGNN(Shape.of(graph), CGNNSettings(commute="none", hidden=4, layers=1), 0)
+    model = CommuteGNN(Shape.of(graph), CGNNSettings(commute="none", hidden=4, layers=1, self_term=True), 0)
     values = torch.randn(graph.num_nodes, 12, generator=torch.Generator().manual_seed(3))
     a = dense_adjacency(graph)
     mean = lambda m: m / np.maximum(m.sum(1, keepdims=True), 1.0)  # noqa: E731
