@@ -10,9 +10,9 @@ from typing import Any
 
 from spam_gnn.baselines.registry import make_baseline, systems
 from spam_gnn.commands.console import OUT, epoch_bar, mean_and_spread, polite_stop, table
+from spam_gnn.commands.options import GraphOptions
 from spam_gnn.commands.parse import apply_settings
 from spam_gnn.config import SpaMConfig
-from spam_gnn.data.tables import TableColumns
 from spam_gnn.errors import BadInput, one_of
 from spam_gnn.evaluation.metrics import node_metrics
 from spam_gnn.files import write_json
@@ -27,14 +27,7 @@ from spam_gnn.training import TrainConfig, fit
 class TrainRequest:
     """The options of `train`, as typed."""
 
-    dataset: str | None
-    nodes: Path | None
-    edges: Path | None
-    id: str | None
-    label: str | None
-    source: str | None
-    target: str | None
-    directed: bool
+    graph: GraphOptions
     split: str
     seed: int
     epochs: int | None
@@ -68,16 +61,11 @@ def run_training(request: TrainRequest) -> None:
 
 def _settings(request: TrainRequest) -> RunSettings:
     """From options to settings; `--resume` without any data named takes the run's own."""
-    named = request.dataset is not None or request.nodes is not None or request.edges is not None
-    if request.resume and not named:
+    if request.resume and not request.graph.named:
         folders = [request.out, *sorted(request.out.glob("split-*"))]
         found = next((f for f in folders if (f / "config.json").exists()), request.out)
         return read_settings(found)
-    source = DataSource(
-        request.dataset, None if request.nodes is None else str(request.nodes),
-        None if request.edges is None else str(request.edges),
-        TableColumns(request.id, request.label, request.source, request.target), request.directed,
-    )  # fmt: skip
+    source = request.graph.data_source()
     model, train = apply_settings(SpaMConfig.preset(request.preset), TrainConfig(), request.settings)
     if request.epochs is not None:
         train = replace(train, epochs=request.epochs)
@@ -119,7 +107,7 @@ def _report(
 ) -> None:
     name = rows[0]["dataset"]
     for note in rows[0]["notes"]:
-        OUT.print(f"note: {note}")
+        OUT.print(f"note: {note}", markup=False)
     results = {"SpaM": [row["test"] for row in rows], **others}
     lines = [
         [model, *(mean_and_spread([r[key] for r in runs if key in r]) for key in ("accuracy", "macro_f1", "ece")),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -11,8 +12,8 @@ import scipy.sparse
 import torch
 from torch import Tensor
 
-from spam_gnn.data.reading import ColumnFact
 from spam_gnn.data.readers.table import Table, listed, numbers, shown
+from spam_gnn.data.reading import ColumnFact
 from spam_gnn.features import csr_tensor
 
 MOST_CATEGORIES = 50
@@ -94,7 +95,7 @@ def _joined(
 ) -> Tensor:  # fmt: skip
     """All features in the order of the file; sparse where a bag of words is among them."""
     place = {name: i for i, name in enumerate(numeric)}
-    blocks = [encoded[name][1] if name in encoded else x[:, place[name], None] for name in features]
+    blocks: list[Any] = [encoded[name][1] if name in encoded else x[:, place[name], None] for name in features]
     if any(scipy.sparse.issparse(block) for block in blocks):
         return csr_tensor(scipy.sparse.hstack([scipy.sparse.csr_array(block) for block in blocks], format="csr"))
     return torch.from_numpy(np.concatenate(blocks, axis=1))
@@ -147,12 +148,13 @@ def _bag_of_words(
     from sklearn.feature_extraction.text import CountVectorizer  # slow to import, seldom asked for
 
     # Words of two or more letters or digits, in lower case: scikit-learn's rule.
-    vectoriser = CountVectorizer(max_features=MOST_WORDS, dtype=np.float32)
+    vectoriser = CountVectorizer(max_features=MOST_WORDS)
     try:
-        counts = scipy.sparse.csr_array(vectoriser.fit_transform(cells))
+        counts = scipy.sparse.csr_array(vectoriser.fit_transform(cells), dtype=np.float32)
     except ValueError:
         raise table.defect("found no word of two or more letters; name another column with --text", column) from None
-    empty = int((counts.sum(axis=1) == 0).sum())
+    width = len(vectoriser.vocabulary_)
+    empty = int((np.diff(counts.indptr) == 0).sum())
     without = f", {empty} nodes have none of them" if empty else ""
-    notes.append(f"column '{column}' counted as {counts.shape[1]} words (at most {MOST_WORDS}){without}")
-    return ColumnFact(column, "words", counts.shape[1]), counts
+    notes.append(f"column '{column}' counted as {width} words (at most {MOST_WORDS}){without}")
+    return ColumnFact(column, "words", width), counts

@@ -23,10 +23,9 @@ class NodePlaces:
     @cached_property
     def _whole(self) -> np.ndarray | None:
         """The ids as whole numbers, where all are in their plain spelling; None otherwise."""
-        number = pd.to_numeric(pd.Series(self._ids, dtype=object), errors="coerce")
-        if number.dtype.kind != "i":
+        values = np.asarray(pd.to_numeric(self._ids, errors="coerce"))
+        if values.dtype.kind != "i":
             return None
-        values = number.to_numpy(np.int64)
         return values if (values.astype(str).astype(object) == self._ids).all() else None
 
     @cached_property

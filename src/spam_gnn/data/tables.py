@@ -16,10 +16,10 @@ from torch import Tensor
 from spam_gnn.data.columns import RowBuffer, read_columns
 from spam_gnn.data.ends import NodePlaces
 from spam_gnn.data.labels import checked_ids, encoded_labels, identity_of, masks_of
-from spam_gnn.data.reading import ColumnFact, Reading
 from spam_gnn.data.readers.formats import open_edges, open_table
 from spam_gnn.data.readers.matrix_market import MatrixEdges
 from spam_gnn.data.readers.table import Table, listed, shown
+from spam_gnn.data.reading import ColumnFact, Reading
 from spam_gnn.graph import Graph
 
 _DEGREE_BUCKETS = 8

@@ -12,7 +12,7 @@ from typing import IO
 
 from spam_gnn.data.readers.table import defect
 
-PIECE = 1 << 23
+PIECE = 1 << 24
 _MARK = b"\xef\xbb\xbf"
 _EXPORT = "save the sheet as 'CSV UTF-8' and give that file"
 # First bytes of the files people hand over in place of a text: what it looks like, what to do.
@@ -72,8 +72,7 @@ def whole(path: Path) -> bytes:
 
 def text_pieces(path: Path, size: int = PIECE) -> Iterator[bytes]:
     """UTF-8 without its mark, lines ending in one line feed, in pieces cut anywhere but inside a character."""
-    file, offset, feeds, returns = str(path), 0, 0, 0  # the last two count line breaks before the piece
-    held = b""
+    file, offset, held = str(path), 0, b""
     with opened(path) as handle:
         while True:
             read = handle.read(size)
@@ -85,8 +84,7 @@ def text_pieces(path: Path, size: int = PIECE) -> Iterator[bytes]:
             keep = _unfinished(data) if read else 0
             held = data[len(data) - keep :]
             data = data[: len(data) - keep]
-            _check_text(file, data, start, feeds, returns)
-            feeds, returns = feeds + data.count(b"\n"), returns + data.count(b"\r")
+            _check_text(path, data, start)
             if start == 0:
                 data = data.removeprefix(_MARK)
             if b"\r" in data:
@@ -122,14 +120,11 @@ def _check_magic(file: str, data: bytes) -> None:
         raise defect(file, f"this looks like {looks_like}, not text; {advice}")
 
 
-def _check_text(file: str, data: bytes, start: int, feeds: int, returns: int) -> None:
-    def line(place: int) -> int:
-        return max(feeds + data.count(b"\n", 0, place), returns + data.count(b"\r", 0, place)) + 1
-
+def _check_text(path: Path, data: bytes, start: int) -> None:
     null = data.find(b"\0")
     if null >= 0:
         found = f"found a NUL byte at offset {start + null}: a binary file or UTF-16"
-        raise defect(file, f"{found}; save it as UTF-8 text", line(null))
+        raise defect(str(path), f"{found}; save it as UTF-8 text", _line_at(path, start + null))
     if data.isascii():
         return
     try:
@@ -137,4 +132,13 @@ def _check_text(file: str, data: bytes, start: int, feeds: int, returns: int) ->
     except UnicodeDecodeError as error:
         found = f"byte 0x{data[error.start]:02x} at offset {start + error.start} is not UTF-8"
         advice = "save the file as UTF-8 (if it is Latin-1: iconv -f LATIN1 -t UTF-8)"
-        raise defect(file, f"{found}; {advice}", line(error.start)) from None
+        raise defect(str(path), f"{found}; {advice}", _line_at(path, start + error.start)) from None
+
+
+def _line_at(path: Path, offset: int) -> int:
+    """The line of an offset, counted only when there is something to say about it."""
+    feeds = returns = 0
+    with opened(path) as handle:
+        while offset > 0 and (read := handle.read(min(offset, PIECE))):
+            feeds, returns, offset = feeds + read.count(b"\n"), returns + read.count(b"\r"), offset - len(read)
+    return max(feeds, returns) + 1

@@ -12,16 +12,17 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from spam_gnn.data.readers.content import text_pieces
-from spam_gnn.data.readers.table import HEADER, Block, Table, defect, finite_float32, listed, numbers, shown
+from spam_gnn.data.readers.table import HEADER, Block, Table, defect, listed, numbers, shown
 
 Pieces = Callable[[], Iterator[bytes]]
 _NEWLINE, _QUOTE, _SPACE, _ZERO, _POINT = 10, 34, 32, 48, 46
-_INK = bytes(set(range(0x21, 0x7F)) - {_QUOTE} | {_NEWLINE})  # a text of these alone has no blanks around a cell
+_INK = bytes({*range(0x21, 0x7F), _NEWLINE})  # a text of these alone has no blanks around a cell
 
 
 class DelimitedTable(Table):
@@ -88,24 +89,24 @@ class DelimitedTable(Table):
     def _parse(self, body: bytes, rows: int, text: Sequence[str], number: Sequence[str], key: Sequence[str]) -> Block:
         guessed = [*number, *key] if not key or _plainly_spelt(body) else [*number]
         frame = self._frame(body, [*text, *number, *key], [name for name in (*text, *key) if name not in guessed])
-        values = {name: finite_float32(frame[name].to_numpy()) for name in number if frame[name].dtype.kind in "iuf"}
         keys = {name: frame[name] for name in key}
         odd = [name for name in key if keys[name].dtype.kind in "ufb"]  # 7.0, True: texts whose spelling was lost
         if odd:
             again = self._frame(body, odd, odd)
             keys |= {name: again[name] for name in odd}
-        padded = bool(body.translate(None, _INK + self._delimiter.encode()))
+        # Stripping is slow and seldom of use: without blanks, and without line breaks inside quotes, there is nothing to strip.
+        padded = bool(body.translate(None, _INK + self._delimiter.encode())) or body.count(b"\n") != rows
         assert len(frame) == rows, "pandas found other rows than the check of the bytes"
         return Block(
             rows, text={name: _stripped(frame[name], padded) for name in text},
-            number={name: value for name, value in values.items() if value is not None},
+            number=_numbers(frame, number),
             key={name: k.to_numpy(np.int64) if k.dtype.kind == "i" else _stripped(k, padded) for name, k in keys.items()},
         )  # fmt: skip
 
     def _frame(self, body: bytes, columns: Sequence[str], as_text: Sequence[str]) -> pd.DataFrame:
         """Columns in the type pandas finds for them, or as the text they are."""
         places = {self.columns.index(name): name for name in columns}
-        kinds = {place: object for place, name in places.items() if name in as_text}
+        kinds: Any = {place: object for place, name in places.items() if name in as_text}
         frame = pd.read_csv(
             io.BytesIO(body), sep=self._delimiter, header=None, names=list(range(len(self.columns))),
             usecols=list(places), dtype=kinds, keep_default_na=False, na_filter=False, index_col=False,
@@ -191,38 +192,45 @@ def record_blocks(file: str, pieces: Iterator[bytes], delimiter: str) -> Iterato
 def _records(file: str, data: bytes, delimiter: str, line: int, *, last: bool = False) -> tuple[Records, int]:
     """The rows that end within `data`, and how many bytes they take."""
     raw = np.frombuffer(data, dtype=np.uint8)
-    newline, separator = raw == _NEWLINE, raw == ord(delimiter)
-    feeds = np.flatnonzero(newline)
-    ends = feeds
-    quoted = None
-    if b'"' in data:
-        quoted = np.logical_xor.accumulate(raw == _QUOTE)  # a doubled quote leaves the field and enters it again
-        ends, separator = np.flatnonzero(newline & ~quoted), separator & ~quoted
+    feeds, separators = np.flatnonzero(raw == _NEWLINE), np.flatnonzero(raw == ord(delimiter))
+    ends, quoted = feeds, b'"' in data
+    if quoted:
+        marks = np.flatnonzero(raw == _QUOTE)  # odd ones open, even ones close; a doubled one closes and opens again
+        ends, separators = _outside(feeds, marks), _outside(separators, marks)
+        used = int(ends[-1]) + 1 if len(ends) else 0
+        if used or last:
+            _check_quotes(file, data, marks if last else marks[: np.searchsorted(marks, used)], delimiter, line)
     used = int(ends[-1]) + 1 if len(ends) else 0
-    if quoted is not None and (used or last):
-        _check_quotes(file, data, quoted, delimiter, line, len(data) if last else used)
     starts = np.concatenate([[0], ends[:-1] + 1]) if len(ends) else np.empty(0, dtype=np.int64)
-    lines = line + (np.arange(len(starts)) if quoted is None else np.searchsorted(feeds, starts))
-    fields = np.diff(np.searchsorted(np.flatnonzero(separator), ends), prepend=0) + 1
+    lines = line + (np.searchsorted(feeds, starts) if quoted else np.arange(len(starts)))
+    fields = np.diff(np.searchsorted(separators, ends), prepend=0) + 1
     filled = ends > starts
     for row in np.flatnonzero(filled & (fields == 1) & ((raw[starts] == _SPACE) if len(starts) else False)):
         filled[row] = data[starts[row] : ends[row]].strip(b" ") != b""
     return Records(data[:used], starts[filled], lines[filled], fields[filled]), used
 
 
-def _check_quotes(file: str, data: bytes, quoted: np.ndarray, delimiter: str, line: int, end: int) -> None:
+def _outside(places: np.ndarray, marks: np.ndarray) -> np.ndarray:
+    """The places that are not between an opening and a closing quote."""
+    before = np.searchsorted(places, marks)  # a look per quote, of which there are fewer than separators
+    closing = np.append(before[1::2], len(places)) if len(marks) % 2 else before[1::2]
+    if (closing == before[0::2]).all():
+        return places
+    return places[np.searchsorted(marks, places) % 2 == 0]
+
+
+def _check_quotes(file: str, data: bytes, marks: np.ndarray, delimiter: str, line: int) -> None:
     """A quote may only stand where a field begins or ends, or doubled inside one; else rows would run together."""
     raw = np.frombuffer(data, dtype=np.uint8)
-    marks = np.flatnonzero(raw[:end] == _QUOTE)
-    opening = quoted[marks]
+    opening = np.arange(len(marks)) % 2 == 0
     beside = np.where(opening, np.where(marks > 0, raw[marks - 1], _NEWLINE), raw[np.minimum(marks + 1, len(raw) - 1)])
     stray = marks[~np.isin(beside, [_NEWLINE, _QUOTE, ord(delimiter)])]
     if len(stray):
         advice = 'close the quotes before it, or write the field as "5"" pipe"'
         at = line + data.count(b"\n", 0, int(stray[0]))
         raise defect(file, f"found a quote mark where no field begins or ends; {advice}", at)
-    if quoted[end - 1]:
-        at = line + data.count(b"\n", 0, int(marks[opening][-1]))
+    if len(marks) % 2:
+        at = line + data.count(b"\n", 0, int(marks[-1]))
         raise defect(file, "found a quote mark that is never closed; close it at the end of its field", at)
 
 
@@ -236,9 +244,19 @@ def _plainly_spelt(body: bytes) -> bool:
     return not leading.any()
 
 
-def _stripped(cells: pd.Series, padded: bool) -> np.ndarray:
+def _numbers(frame: pd.DataFrame, columns: Sequence[str]) -> dict[str, np.ndarray]:
+    """The columns that hold finite numbers only, as views of one float32 array."""
+    kinds = {name: kind.kind for name, kind in zip(frame.columns, frame.dtypes, strict=True)}
+    numeric = [name for name in columns if kinds[name] in "iuf"]
+    with np.errstate(over="ignore"):  # what float32 cannot hold becomes infinite, and the column is left out
+        values = frame[numeric].to_numpy(np.float32)
+    finite = np.isfinite(values).all(axis=0)
+    return {name: values[:, place] for place, name in enumerate(numeric) if finite[place]}
+
+
+def _stripped(cells: Any, padded: bool) -> np.ndarray:
     values = cells.to_numpy(dtype=object)
-    if padded:  # stripping is slow, and seldom of use
+    if padded:
         return np.array([value.strip() for value in values], dtype=object)
     return values
 

@@ -40,6 +40,11 @@ def format_of(path: Path, named: str | None, allowed: tuple[str, ...], option: s
     return _EXTENSIONS.get(ending)
 
 
+def is_matrix(path: Path, named: str | None) -> bool:
+    """Whether a file is a MatrixMarket matrix, which needs a node table beside it."""
+    return (named or _EXTENSIONS.get(extension(path))) == "mtx"
+
+
 def open_table(path: Path, named: str | None = None, *, header: bool = True) -> Table:
     """A node table; a file whose name says nothing is read as CSV."""
     form = format_of(path, named, TABLE_FORMATS, "--format") or "csv"

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import numpy as np
 
+from spam_gnn.data.readers.content import text_pieces
 from spam_gnn.data.readers.delimited import DelimitedTable
 from spam_gnn.data.readers.edge_list import line_pieces
-from spam_gnn.data.readers.content import text_pieces
 from spam_gnn.data.readers.table import Block, defect, shown
 
 _BANNER = "%%MatrixMarket matrix coordinate pattern|real|integer general|symmetric|skew-symmetric"
@@ -101,7 +101,8 @@ def _banner(file: str, path: Path) -> tuple[bool, bool]:
         raise defect(file, f"found {shown(first)}; a MatrixMarket file begins with '{_BANNER}'", 1)
     form, field, symmetry = words[2:]
     if form != "coordinate":
-        raise defect(file, f"found {shown(form)} form; write the matrix in coordinate form (scipy.io.mmwrite of a sparse one)", 1)
+        advice = "write the matrix in coordinate form (scipy.io.mmwrite of a sparse one)"
+        raise defect(file, f"found {shown(form)} form; {advice}", 1)
     if field not in ("pattern", "real", "integer"):
         raise defect(file, f"found {shown(field)} values; an edge has none (pattern) or a real or integer weight", 1)
     if symmetry not in ("general", "symmetric", "skew-symmetric"):

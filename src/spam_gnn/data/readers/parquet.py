@@ -24,10 +24,9 @@ class ParquetTable(Table):
         with opened(path, unpack=False) as handle:
             if not handle.read(1):
                 raise defect(self.file, "the file is empty; write a Parquet file (pandas: to_parquet)")
-        with self._understood():
-            with self._open() as file:
-                names = [str(name) for name in file.schema_arrow.names]
-                self._types = {str(field.name): field.type for field in file.schema_arrow}
+        with self._understood(), self._open() as file:
+            names = [str(name) for name in file.schema_arrow.names]
+            self._types = {str(field.name): field.type for field in file.schema_arrow}
         self.columns = tuple(names)
         if len(names) < 2:
             raise self.defect(f"found {len(names)} column{'s' * (len(names) != 1)}; a table needs at least two")
@@ -137,6 +136,6 @@ def _text(column: Any) -> np.ndarray:
 
 def whole_float(value: float) -> str:
     """'3' for 3.0, '0.5' for 0.5, '' for NaN."""
-    if value != value:  # noqa: PLR0124 - NaN
+    if value != value:
         return ""
     return str(int(value)) if value.is_integer() and abs(value) < 2**53 else repr(value)
