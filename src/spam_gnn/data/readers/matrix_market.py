@@ -14,7 +14,7 @@ import numpy as np
 from spam_gnn.data.readers.content import text_pieces
 from spam_gnn.data.readers.delimited import DelimitedTable
 from spam_gnn.data.readers.edge_list import line_pieces
-from spam_gnn.data.readers.table import Block, defect, shown
+from spam_gnn.data.readers.table import Block, defect, is_finite_number, shown
 
 _BANNER = "%%MatrixMarket matrix coordinate pattern|real|integer general|symmetric|skew-symmetric"
 
@@ -84,11 +84,7 @@ class MatrixEdges:
             return block.number["value"]
         cells = self._table.texts(["value"])[0][first : first + block.rows]
         for row, cell in enumerate(cells):
-            try:
-                finite = np.isfinite(np.float32(float(cell)))
-            except (ValueError, OverflowError):
-                finite = False
-            if not finite:
+            if not is_finite_number(cell):
                 raise self._table.defect(f"found {shown(cell)}; give a finite number", "value", first + row)
         return np.array([float(cell) for cell in cells])
 

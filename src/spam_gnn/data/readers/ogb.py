@@ -16,7 +16,7 @@ import numpy as np
 from spam_gnn.data.columns import RowBuffer
 from spam_gnn.data.readers.content import missing, text_pieces
 from spam_gnn.data.readers.delimited import DelimitedTable, record_blocks
-from spam_gnn.data.readers.table import defect, listed, shown
+from spam_gnn.data.readers.table import defect, is_finite_number, listed, shown
 
 PARTS = {"train": "train", "val": "valid", "test": "test"}
 
@@ -106,11 +106,7 @@ def _features(table: DelimitedTable, n: int, labels_file: str) -> np.ndarray:
 
 def _first_bad(table: DelimitedTable, column: str) -> Exception:
     for row, cell in enumerate(table.texts([column])[0]):
-        try:
-            good = bool(np.isfinite(np.float32(float(cell))))
-        except (ValueError, OverflowError):
-            good = False
-        if not good:
+        if not is_finite_number(cell):
             return table.defect(f"found {shown(cell)}; give a finite number", column, row)
     return table.defect("found a column that is not numeric throughout; give finite numbers", column)
 

@@ -115,6 +115,14 @@ class Table(ABC):
         return self.find(wanted, role)
 
 
+def is_finite_number(cell: str) -> bool:
+    """Whether a text is a number that float32 can hold."""
+    try:
+        return abs(float(cell)) <= float(np.finfo(np.float32).max)  # false for NaN too
+    except ValueError:
+        return False
+
+
 def finite_float32(values: np.ndarray) -> np.ndarray | None:
     """Numbers as float32, or None where one is missing, infinite or too large for it."""
     with np.errstate(over="ignore"):
