@@ -15,7 +15,6 @@ import scipy.sparse
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from written import FORMATS, SMALL, WHOLE, Small, read, write
 
 from spam_gnn.data.graph_files import read_graph_file
 from spam_gnn.data.readers.content import text_pieces
@@ -24,6 +23,7 @@ from spam_gnn.data.tables import TableColumns, TableFormats, read_pair
 from spam_gnn.errors import BadInput, TooLarge
 from spam_gnn.graph import Graph
 from spam_gnn.source import DataSource
+from written import FORMATS, SMALL, WHOLE, Small, read, write
 
 
 def check(graph: Graph, small: Small, form: str) -> None:
@@ -69,7 +69,8 @@ def smalls(draw: st.DrawFn) -> Small:
     n = len(ids)
     labels = ["0", "1", *draw(st.lists(st.sampled_from([None, "0", "1", "2"]), min_size=n - 2, max_size=n - 2))]
     labels = [label if label != "2" or "1" in labels else "1" for label in labels]
-    splits = ["train", *(("" if label is None else draw(st.sampled_from(["train", "val", "test", ""]))) for label in labels[1:])]
+    part = st.sampled_from(["train", "val", "test", ""])
+    splits = ["train", *("" if label is None else draw(part) for label in labels[1:])]
     if not all(part in splits for part in ("val", "test")):  # OGB's folder needs all three files to have a row
         splits = ["train", "val" if labels[1] else "", *splits[2:]]
         place = next((i for i in range(2, n) if labels[i] is not None), None)
@@ -138,8 +139,8 @@ def test_npz_forms(tmp_path):
     path, edges = tmp_path / "graph.npz", np.array([[0, 1], [1, 2]])
     dense = np.array([[0, 2.0], [1, 0], [0, 0]])
     sparse = scipy.sparse.csr_array(dense)
-    np.savez_compressed(path, edge_index=edges, y=np.array(["a", "b", ""]), x_data=sparse.data, x_indices=sparse.indices,
-                        x_indptr=sparse.indptr, x_shape=np.array(sparse.shape), edge_weight=np.ones(2), other=dense)  # fmt: skip
+    features = {"x_data": sparse.data, "x_indices": sparse.indices, "x_indptr": sparse.indptr, "x_shape": np.array([3, 2])}
+    np.savez_compressed(path, edge_index=edges, y=np.array(["a", "b", ""]), edge_weight=np.ones(2), other=dense, **features)
     graph = read_graph_file(path).graph
     assert graph.x.layout == torch.sparse_csr
     assert graph.x.to_dense().tolist() == dense.tolist()
@@ -177,6 +178,8 @@ def test_graphml_types_direction_and_gexf_display_labels(tmp_path):
     assert any("'weight' accepted and not used" in note for note in reading.graph.notes)
     nx.write_gexf(g, tmp_path / "g.gexf")
     assert "label" not in {c.name for c in read_graph_file(tmp_path / "g.gexf").columns}
+    g.nodes["c"]["y"] = 1
+    nx.write_gexf(g, tmp_path / "g.gexf")
     named = read_graph_file(tmp_path / "g.gexf", columns=TableColumns(label="label")).graph
     assert named.class_names == ("Anna", "Bob", "Cleo")
 

@@ -14,8 +14,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spam_gnn.data.splits import random_split
 from spam_gnn.data.readers.formats import open_table
+from spam_gnn.data.splits import random_split
 from spam_gnn.data.tables import TableColumns, read_tables
 from spam_gnn.errors import BadInput
 from spam_gnn.graph import Graph

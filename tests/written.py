@@ -61,14 +61,16 @@ def write(form: str, folder: Path, small: Small = SMALL) -> Path:
     return {"npz": _npz, "graphml": _xml, "gexf": _xml, "ogb": _ogb}[form](form, folder, small)
 
 
-def read(form: str, folder: Path, columns: TableColumns | None = None, *, directed: bool = False, header: bool = True) -> Reading:
+def read(
+    form: str, folder: Path, columns: TableColumns | None = None, *, directed: bool = False, header: bool = True
+) -> Reading:
     """Read what `write` wrote there, or what has become of it."""
-    columns = columns or TableColumns()
+    columns, formats = columns or TableColumns(), TableFormats(header=header)
     if form in WHOLE:
         path = folder / "ogb" if form == "ogb" else folder / f"graph.{form}"
         return read_graph_file(path, None, columns, directed=directed)
     nodes = "csv" if form in WITH_TABLE else form
-    return read_pair(folder / f"nodes.{nodes}", folder / f"edges.{form}", columns, TableFormats(header=header), directed=directed)
+    return read_pair(folder / f"nodes.{nodes}", folder / f"edges.{form}", columns, formats, directed=directed)
 
 
 def _tables(form: str, folder: Path, small: Small) -> Path:

@@ -50,7 +50,7 @@ def _columns(reading: Reading) -> Iterator[str]:
             yield (f"column '{fact.name}' alone tells {100 * share:.0f} % of the labels; if it is the label in another form, "
                    "delete it")  # fmt: skip
         elif _is_id(fact, values, graph):
-            yield f"column '{fact.name}' looks like an id or row number and is used as a feature; delete it or name it with --id"
+            yield f"column '{fact.name}' looks like an id or row number, used as a feature; delete it, or name it with --id"
     if constant:
         yield f"{len(constant)} columns have the same value everywhere and say nothing: {listed(constant, 5)}; delete them"
     if twins:

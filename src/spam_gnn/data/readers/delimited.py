@@ -87,10 +87,13 @@ class DelimitedTable(Table):
             )
 
     def _parse(self, body: bytes, rows: int, text: Sequence[str], number: Sequence[str], key: Sequence[str]) -> Block:
+        if not (text or number or key):
+            return Block(rows)
         guessed = [*number, *key] if not key or _plainly_spelt(body) else [*number]
         frame = self._frame(body, [*text, *number, *key], [name for name in (*text, *key) if name not in guessed])
         keys = {name: frame[name] for name in key}
-        odd = [name for name in key if keys[name].dtype.kind in "ufb"]  # 7.0, True: texts whose spelling was lost
+        # 7.0, True, 10 ** 20: what was guessed to be neither a whole number nor text has lost its spelling.
+        odd = [name for name in key if name in guessed and (keys[name].dtype == object or keys[name].dtype.kind in "ufb")]
         if odd:
             again = self._frame(body, odd, odd)
             keys |= {name: again[name] for name in odd}
@@ -262,10 +265,10 @@ def _stripped(cells: Any, padded: bool) -> np.ndarray:
 
 
 def _fields(line: str, delimiter: str) -> list[str]:
-    """Names in the header; the csv module's limit on the length of a field is the only thing it can refuse here."""
+    """The names in the header."""
     try:
         return next(csv.reader(io.StringIO(line, newline=""), delimiter=delimiter), [""])
-    except csv.Error:
+    except csv.Error:  # a name longer than the csv module allows
         return [part.strip('"') for part in line.split(delimiter)]
 
 

@@ -40,6 +40,8 @@ class _Walk:
         except expat.ExpatError as error:
             reason = expat.ErrorString(error.code)
             raise defect(self.file, f"this is no well-formed XML ({reason}); write the file again", error.lineno) from None
+        except BadInput:
+            raise
         except (ValueError, LookupError) as error:  # an encoding that Python does not know
             raise defect(self.file, f"this cannot be read as XML ({error}); save it as UTF-8") from None
 
