@@ -117,7 +117,8 @@ def main() -> None:
     from table import write_table
 
     size = f"{given.nodes:,} nodes x {given.features} features, {given.edges:,} edges, {given.rounds} rounds"
-    about = " ".join(f"{(__doc__ or '').partition(chr(10))[2].strip()} Here: {size}. Rerun: `python benchmarks/readers.py`.".split())
+    explained = (__doc__ or "").partition("\n")[2].strip()
+    about = " ".join(f"{explained} Here: {size}. Rerun: `python benchmarks/readers.py`.".split())
     header = ("format", "files, MiB", "bare, s", "ours, s", "ratio", "bare, CPU s", "ours, CPU s", "ratio",
               "bare, MiB", "ours, MiB", "ratio")  # fmt: skip
     write_table("readers", "Reading large files", about, header, rows)
