@@ -16,7 +16,7 @@ from spam_gnn.baselines.dirgnn import directed_mix
 from spam_gnn.baselines.magnet import MagNet, MagNetSettings, complex_relu, magnetic_operator
 from spam_gnn.errors import BadInput, TooLarge
 from spam_gnn.graph import Graph
-from spam_gnn.kernels.products import gather_sum
+from spam_gnn.kernels.csr import gather_sum
 from structure_graphs import close, dense_adjacency, random_graph
 
 

@@ -14,8 +14,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from spam_gnn.data.readers.formats import open_table
 from spam_gnn.data.splits import random_split
-from spam_gnn.data.table_checks import open_table
 from spam_gnn.data.tables import TableColumns, read_tables
 from spam_gnn.errors import BadInput
 from spam_gnn.graph import Graph
@@ -92,7 +92,7 @@ def test_quoted_delimiters_quotes_and_line_breaks_in_cells():
     assert graph.node_names == ("a,1", "b\n2", "c")
     assert graph.x.tolist() == [[0, 1], [1, 0], [1, 0]]
     assert graph.edge_index.tolist() == [[1], [0]]
-    assert graph.notes == ("column 'kind' one-hot encoded: 'plain', 'say \"hi\", now'",)
+    assert graph.notes[-1] == "column 'kind' one-hot encoded: 'plain', 'say \"hi\", now'"
 
 
 @pytest.mark.parametrize(
@@ -175,7 +175,8 @@ def test_mixed_columns():
     assert word.tolist() == [[1, 0, 0], [0, 1, 0], [0, 0, 1]]
     torch.testing.assert_close(big.flatten(), torch.tensor([1e23, 2, 1e-3]))
     assert mix.tolist() == [[1, 0], [0, 1], [0, 1]]
-    assert len(graph.notes) == 3
+    assert graph.notes[0] == "1 isolated node kept, predicted without neighbours"
+    assert len(graph.notes) == 4
     fifty = read("id,label,f\n" + "".join(f"{i},{i % 2},t{i:02d}\n" for i in range(50)), "source,target\n0,1\n")
     assert torch.equal(fifty.x, torch.eye(50))
 
@@ -183,7 +184,7 @@ def test_mixed_columns():
 def test_a_class_that_may_mean_unlabelled_is_noted():
     graph = read("id,label,f\na,0,1\nb,1,1\nc,-1,1\n", "source,target\na,b\n")
     assert graph.class_names == ("-1", "0", "1")
-    assert graph.notes == ("'-1' is taken for a class; leave the label empty where it is unknown",)
+    assert graph.notes[1:] == ("'-1' is taken for a class; leave the label empty where it is unknown",)
     assert read("id,label,f\na,1,1\nb,-1,1\n", "source,target\na,b\n").notes == ()  # two classes, -1 and +1
     assert "'NaN' is taken" in read("id,label,f\na,1,1\nb,NaN,1\n", "source,target\na,b\n").notes[0]
 
@@ -224,7 +225,7 @@ def case(name: str, message: str, *more: str, nodes: str | bytes = NODES, edges:
         case("no-column", "nodes.csv:1:lable: no such column for --label;", "did you mean 'label'?",
              "id, label, age, colour", label="lable"),
         case("no-id", "nodes.csv:1:ID: no such column for --id; did you mean 'id'?", id="ID"),
-        case("no-split", "nodes.csv:1:fold: no such column for --split; the columns are id,", split="fold"),
+        case("no-split", "nodes.csv:1:fold: no such column for --split-column; the columns are id,", split="fold"),
         case("no-source", "edges.csv:1:sorce: no such column for --source; did you mean 'source'?", source="sorce"),
         case("no-target", "edges.csv:1:zzz: no such column for --target; the columns are source, target",
              target="zzz"),
@@ -291,9 +292,9 @@ def case(name: str, message: str, *more: str, nodes: str | bytes = NODES, edges:
         case("latin1-cr", "nodes.csv:2: byte 0xe9 at offset 14 is", nodes=b"\xef\xbb\xbfid,label\rb,\xe9\r"),
         case("nul", "edges.csv:2: found a NUL byte at offset 14:", edges="source,target\n\0,b\n"),
         case("utf16", "nodes.csv: this looks like UTF-16 text", nodes=NODES.encode("utf-16")),
-        case("zip", "nodes.csv: this looks like a zip file, not CSV; unzip", nodes=zipped("nodes.txt")),
+        case("zip", "nodes.csv: this looks like a zip file, not text; unzip", nodes=zipped("nodes.txt")),
         case("xlsx", "nodes.csv: this looks like an Excel or other workbook", nodes=zipped("xl/workbook.xml")),
-        case("parquet", "edges.csv: this looks like a Parquet file", "read_parquet", edges=b"PAR1\x15\x04"),
+        case("parquet", "edges.csv: this looks like a Parquet file", "--edge-format parquet", edges=b"PAR1\x15\x04"),
         case("gzip-unnamed", "nodes.csv: this looks like a gzip file", "add .gz", nodes=gzip.compress(b"id,label\n")),
         case("web-page", "nodes.csv: this looks like a web page", nodes="<!DOCTYPE html><p>Not found"),
         case("one-line-always", "nodes.csv:1:a b: found 2 columns of this name;", nodes='"a\nb","a\nb"\n1,2\n'),
@@ -334,10 +335,10 @@ def test_defects_of_the_file_itself(tmp_path, monkeypatch):
             read_tables(Path(name), Path("edges.csv"))
         check_message(caught, start)
 
-    def denied(self: Path) -> bytes:  # chmod does not stop root, who runs tests in containers
+    def denied(self: Path, mode: str) -> bytes:  # chmod does not stop root, who runs tests in containers
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(Path, "read_bytes", denied)
+    monkeypatch.setattr(Path, "open", denied)
     with pytest.raises(BadInput) as caught:
         read_tables(Path("nodes.csv"), Path("edges.csv"))
     check_message(caught, "nodes.csv: no permission to read this file;")

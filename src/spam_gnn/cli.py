@@ -22,11 +22,19 @@ app = typer.Typer(
     epilog="Exit codes: 0 ok, 2 bad input, 3 too large for memory, 4 disk, 5 diverged, 70 our bug, 130/143 interrupted.",
 )
 
+Dataset = Annotated[str | None, typer.Argument(help="A dataset by name, or leave out and give your own files.")]
 Out = Annotated[Path, typer.Option("--out", help="Folder for the results.")]
 Seed = Annotated[int, typer.Option("--seed", help="Seed of everything random.")]
 Settings = Annotated[list[str] | None, typer.Option("--set", help="A setting as key=value; may be repeated.")]
-Nodes = Annotated[Path | None, typer.Option("--nodes", help="CSV or TSV, one row per node.")]
-Edges = Annotated[Path | None, typer.Option("--edges", help="CSV or TSV, one row per edge.")]
+Nodes = Annotated[Path | None, typer.Option("--nodes", help="CSV, TSV or Parquet, one row per node.")]
+Edges = Annotated[Path | None, typer.Option("--edges", help="CSV, TSV, Parquet, edge list or .mtx, one row per edge.")]
+GraphFile = Annotated[Path | None, typer.Option("--graph", help="A graph in one: .npz, .graphml, .gexf or an OGB folder.")]
+Format = Annotated[str | None, typer.Option("--format", help="Of --nodes or --graph, where the name does not say.")]
+EdgeFormat = Annotated[str | None, typer.Option("--edge-format", help="Of --edges: csv, tsv, parquet, edges or mtx.")]
+NoHeader = Annotated[bool, typer.Option("--no-header", help="Tables begin with data; columns are called 1, 2, ...")]
+SplitColumn = Annotated[str | None, typer.Option("--split-column", help="Column with train, val or test; 'split' by default.")]
+Text = Annotated[list[str] | None, typer.Option("--text", help="Column to take as a bag of words; may be repeated.")]
+Weight = Annotated[str | None, typer.Option("--weight", help="Edge weight column; accepted and not used.")]
 Id = Annotated[str | None, typer.Option("--id", help="Column with the node's id.")]
 Label = Annotated[str | None, typer.Option("--label", help="Column with the label; empty cells are unlabelled.")]
 Source = Annotated[str | None, typer.Option("--source", help="Column with an edge's first end.")]
@@ -90,13 +98,20 @@ def demo(out: Out = Path("demo-run"), seed: Seed = 0) -> None:
 
 @app.command()
 def train(
-    dataset: Annotated[str | None, typer.Argument(help="A dataset by name, or leave out and give two tables.")] = None,
+    dataset: Dataset = None,
     nodes: Nodes = None,
     edges: Edges = None,
+    graph: GraphFile = None,
+    format: Format = None,  # noqa: A002 - the option's own name
+    edge_format: EdgeFormat = None,
+    no_header: NoHeader = False,
     id: Id = None,  # noqa: A002 - the option's own name
     label: Label = None,
+    split_column: SplitColumn = None,
+    text: Text = None,
     source: Source = None,
     target: Target = None,
+    weight: Weight = None,
     directed: Directed = False,
     split: Annotated[str, typer.Option("--split", help="Number of a split, or 'all'.")] = "0",
     protocol: Annotated[str | None, typer.Option("--protocol", help=PROTOCOLS)] = None,
@@ -119,12 +134,16 @@ def train(
 
     `spam-gnn train --nodes nodes.csv --edges edges.csv --label topic --out my-run`
     """
+    from spam_gnn.commands.options import GraphOptions
     from spam_gnn.commands.train import TrainRequest, run_training
 
+    options = GraphOptions(
+        dataset, graph, nodes, edges, format, edge_format, no_header, id, label, split_column, tuple(text or ()), source,
+        target, weight, directed,
+    )  # fmt: skip
     run_training(TrainRequest(
-        dataset=dataset, nodes=nodes, edges=edges, id=id, label=label, source=source, target=target, directed=directed,
-        split=split, protocol=protocol, seed=seed, epochs=epochs, preset=preset, model=model, settings=settings or [],
-        beside=beside, calibrate=calibrate, device=device, out=out, resume=resume,
+        graph=options, split=split, protocol=protocol, seed=seed, epochs=epochs, preset=preset, model=model,
+        settings=settings or [], beside=beside, calibrate=calibrate, device=device, out=out, resume=resume,
     ))  # fmt: skip
 
 
@@ -140,20 +159,57 @@ def models(json: Annotated[bool, typer.Option("--json", help="Print data instead
 
 
 @app.command()
+def inspect(
+    dataset: Dataset = None,
+    nodes: Nodes = None,
+    edges: Edges = None,
+    graph: GraphFile = None,
+    format: Format = None,  # noqa: A002 - the option's own name
+    edge_format: EdgeFormat = None,
+    no_header: NoHeader = False,
+    id: Id = None,  # noqa: A002 - the option's own name
+    label: Label = None,
+    split_column: SplitColumn = None,
+    text: Text = None,
+    source: Source = None,
+    target: Target = None,
+    weight: Weight = None,
+    directed: Directed = False,
+    split: Annotated[int, typer.Option("--split", help="Number of a dataset's split.")] = 0,
+    seed: Seed = 0,
+    json: Annotated[bool, typer.Option("--json", help="Print data instead of a table.")] = False,
+) -> None:
+    """Print what is understood of a graph and what looks wrong, before training.
+
+    Example: `spam-gnn inspect --nodes nodes.csv --edges edges.csv --label topic`
+    """
+    from spam_gnn.commands.inspect import run_inspect
+    from spam_gnn.commands.options import GraphOptions
+
+    options = GraphOptions(
+        dataset, graph, nodes, edges, format, edge_format, no_header, id, label, split_column, tuple(text or ()), source,
+        target, weight, directed,
+    )  # fmt: skip
+    run_inspect(options, split, seed, json)
+
+
+@app.command()
 def predict(
     run: Annotated[Path, typer.Argument(help="A run folder.")],
     dataset: Annotated[str | None, typer.Option("--dataset", help="Another dataset than the run's own.")] = None,
     nodes: Nodes = None,
     edges: Edges = None,
+    graph: GraphFile = None,
     out: Annotated[Path | None, typer.Option("--out", help="CSV to write; standard output without it.")] = None,
 ) -> None:
     """Predict with a trained run: on its own graph, or on another with the same features.
 
     Example: `spam-gnn predict my-run --nodes new-nodes.csv --edges new-edges.csv --out predictions.csv`
     """
+    from spam_gnn.commands.options import GraphOptions
     from spam_gnn.commands.use import run_predict
 
-    run_predict(run, dataset, nodes, edges, out)
+    run_predict(run, GraphOptions(dataset, graph, nodes, edges), out)
 
 
 @app.command()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -11,6 +12,11 @@ import torch
 from torch import Tensor
 
 from spam_gnn.randomness import dropout
+
+# torch announces once per process that CSR tensors are "in beta". Users cannot act on it, so it is spent here.
+with warnings.catch_warnings():
+    warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta state")
+    torch.sparse_csr_tensor([0, 1], [0], [1.0], (1, 1), check_invariants=False)
 
 Scaling = Literal["auto", "row", "standardise", "none"]
 _PIECE = 65536  # rows handled at a time where a product would otherwise need an (edges x features) tensor

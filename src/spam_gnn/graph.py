@@ -19,7 +19,7 @@ from torch import Tensor
 
 from spam_gnn.errors import BadInput
 from spam_gnn.features import FeatureMatrix
-from spam_gnn.structure import Messages
+from spam_gnn.structure import Messages, adjacency, edge_index_of, with_mirrored
 
 Direction = Literal["in", "out"]
 _EDGE_CACHES = ("pairs", "reverse", "edge_log_degree", "_messages")
@@ -245,23 +245,23 @@ def _checked_edges(
     if bool(loops.any()):
         notes.append(f"{int(loops.sum())} self-loops dropped (the layer has its own self term)")
         edges, sign = edges[:, ~loops], None if sign is None else sign[~loops]
-    keys = edges[1] * n + edges[0]
-    repeats = keys.numel() - torch.unique(keys).numel()
+    listed = adjacency(edges, n)
+    repeats = edges.shape[1] - listed.nnz
     if repeats:
         notes.append(f"{repeats} duplicate edges merged")
-    mirrored = edges[0] * n + edges[1]
+    both = listed if directed else with_mirrored(listed)
     if directed is None:
-        directed = not bool(torch.isin(mirrored, keys).all())
-    if not directed:  # add the missing direction of each pair, with the same planted sign
-        edges = torch.cat([edges, edges.flip(0)], dim=1)
-        sign = None if sign is None else torch.cat([sign, sign])
-        keys = torch.cat([keys, mirrored])
+        directed = both.nnz != listed.nnz
+    chosen = edge_index_of(listed if directed else both)
+    return chosen, None if sign is None else _carried_sign(edges, sign, chosen, n), directed, notes
+
+
+def _carried_sign(edges: Tensor, sign: Tensor, chosen: Tensor, n: int) -> Tensor:
+    """(m,) int8: the sign of the first listed edge of each stored one; a mirrored edge has the sign of its twin."""
+    keys = torch.cat([edges[1] * n + edges[0], edges[0] * n + edges[1]])
     order = torch.argsort(keys, stable=True)
-    keys = keys[order]
-    first = torch.ones_like(keys, dtype=torch.bool)
-    first[1:] = keys[1:] != keys[:-1]
-    chosen = order[first]
-    return edges[:, chosen], None if sign is None else sign[chosen].to(torch.int8), directed, notes
+    place = torch.searchsorted(keys[order], chosen[1] * n + chosen[0])
+    return torch.cat([sign, sign])[order[place]].to(torch.int8)
 
 
 def _checked_labels(y: Tensor | None, n: int, num_classes: int | None) -> tuple[Tensor, int]:

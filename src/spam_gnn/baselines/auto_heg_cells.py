@@ -10,7 +10,7 @@ from torch_geometric.nn import ChebConv, FAConv, GATConv, GCN2Conv, GCNConv, GIN
 from spam_gnn.baselines.base import Shape
 from spam_gnn.graph import Graph
 from spam_gnn.initial import glorot
-from spam_gnn.kernels.products import gather_sum
+from spam_gnn.kernels.csr import gather_sum
 from spam_gnn.randomness import dropout, library_draws, stream
 
 HOMOPHILIC = ("gcn", "sage", "gat", "gin")

@@ -16,7 +16,7 @@ from spam_gnn.baselines.sampled import SampledNetwork, SampledSettings
 from spam_gnn.errors import BadInput, one_of
 from spam_gnn.graph import Graph
 from spam_gnn.initial import glorot
-from spam_gnn.kernels.products import gather_sum
+from spam_gnn.kernels.csr import gather_sum
 from spam_gnn.randomness import dropout, seed_for, stream
 from spam_gnn.structure import Messages
 

@@ -15,7 +15,7 @@ from spam_gnn.baselines.commute import edge_commute_times
 from spam_gnn.errors import BadInput, one_of
 from spam_gnn.graph import Direction, Graph
 from spam_gnn.initial import glorot
-from spam_gnn.kernels.products import gather_sum
+from spam_gnn.kernels.csr import gather_sum
 from spam_gnn.randomness import dropout, stream
 
 Commute = Literal["auto", "exact", "local", "none"]

@@ -44,8 +44,8 @@ class DropEdgeNetwork(Network):
         """The operator of this epoch."""
         if generator is None or self.edge_drop == 0.0 or graph.num_edges == 0:
             return smoothing(graph)
-        kept = torch.rand(int(graph.pair.max()) + 1, generator=generator) >= self.edge_drop
-        return operator_of(graph.edge_index[:, kept[graph.pair]], graph.num_nodes, "symmetric")
+        kept = torch.rand(graph.pairs.edge.numel(), generator=generator) >= self.edge_drop
+        return operator_of(graph.edge_index[:, kept[graph.pairs.of_edge]], graph.num_nodes, "symmetric")
 
     def logits(self, graph: Graph, generator: torch.Generator | None) -> Tensor:
         return self.stack(graph.features, self.settings.dropout, generator, self.thinned(graph, generator))

@@ -12,7 +12,7 @@ from spam_gnn.baselines.projection import Projection
 from spam_gnn.errors import BadInput
 from spam_gnn.graph import Graph
 from spam_gnn.initial import glorot
-from spam_gnn.kernels.products import gather_scalar, gather_sum
+from spam_gnn.kernels.csr import gather_scalar, gather_sum
 from spam_gnn.randomness import dropout, stream
 from spam_gnn.structure import Messages
 

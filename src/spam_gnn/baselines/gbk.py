@@ -12,7 +12,7 @@ from spam_gnn.baselines.base import Network, Settings, Shape, System
 from spam_gnn.baselines.operators import check_between
 from spam_gnn.graph import Graph
 from spam_gnn.initial import glorot
-from spam_gnn.kernels.products import gather_sum
+from spam_gnn.kernels.csr import gather_sum
 from spam_gnn.randomness import dropout, stream
 
 

@@ -13,7 +13,7 @@ from spam_gnn.baselines.chebyshev import Operator, chebyshev_sum
 from spam_gnn.errors import BadInput
 from spam_gnn.graph import Graph
 from spam_gnn.initial import glorot
-from spam_gnn.kernels.products import gather_sum
+from spam_gnn.kernels.csr import gather_sum
 from spam_gnn.randomness import dropout, stream
 from spam_gnn.structure import Messages
 

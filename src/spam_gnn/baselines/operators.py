@@ -10,7 +10,7 @@ from torch import Tensor
 
 from spam_gnn.errors import BadInput
 from spam_gnn.graph import Graph
-from spam_gnn.kernels.products import gather_sum
+from spam_gnn.kernels.csr import gather_sum
 from spam_gnn.structure import Messages
 
 

@@ -14,7 +14,7 @@ from spam_gnn.baselines.sampled import SampledNetwork, SampledSettings
 from spam_gnn.errors import BadInput
 from spam_gnn.graph import Graph
 from spam_gnn.initial import glorot, inverse_softplus
-from spam_gnn.kernels.products import gather_sum
+from spam_gnn.kernels.csr import gather_sum
 from spam_gnn.randomness import dropout, seed_for, stream
 
 

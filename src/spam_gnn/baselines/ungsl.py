@@ -14,7 +14,7 @@ from spam_gnn.baselines.pretrain import pretrain
 from spam_gnn.errors import BadInput
 from spam_gnn.graph import Graph
 from spam_gnn.initial import glorot
-from spam_gnn.kernels.products import edge_dot, gather_scalar, gather_sum
+from spam_gnn.kernels.csr import edge_dot, gather_scalar, gather_sum
 from spam_gnn.randomness import dropout, seed_for, stream
 from spam_gnn.structure import Messages
 

@@ -11,9 +11,9 @@ from typing import Any
 from spam_gnn.baselines.base import System
 from spam_gnn.baselines.registry import find, make_baseline, systems
 from spam_gnn.commands.console import OUT, epoch_bar, mean_and_spread, polite_stop, table
+from spam_gnn.commands.options import GraphOptions
 from spam_gnn.commands.parse import parse_settings
 from spam_gnn.config import SpaMConfig
-from spam_gnn.data.tables import TableColumns
 from spam_gnn.errors import BadInput, one_of
 from spam_gnn.evaluation.metrics import node_metrics
 from spam_gnn.files import write_json
@@ -28,14 +28,7 @@ from spam_gnn.training import TrainConfig, fit
 class TrainRequest:
     """The options of `train`, as typed."""
 
-    dataset: str | None
-    nodes: Path | None
-    edges: Path | None
-    id: str | None
-    label: str | None
-    source: str | None
-    target: str | None
-    directed: bool
+    graph: GraphOptions
     split: str
     protocol: str | None
     seed: int
@@ -74,18 +67,13 @@ def _settings(request: TrainRequest) -> tuple[RunSettings, dict[str, Any]]:
 
     `--resume` without any data named takes the run's own.
     """
-    named = request.dataset is not None or request.nodes is not None or request.edges is not None
-    if request.resume and not named:
+    if request.resume and not request.graph.named:
         folders = [request.out, *sorted(request.out.glob("split-*"))]
         found = next((f for f in folders if (f / "config.json").exists()), request.out)
         stored = read_settings(found)
         usual = asdict(TrainConfig(**find(stored.name).train))
         return stored, {key: value for key, value in asdict(stored.train).items() if value != usual[key]}
-    source = DataSource(
-        request.dataset, None if request.nodes is None else str(request.nodes),
-        None if request.edges is None else str(request.edges),
-        TableColumns(request.id, request.label, request.source, request.target), request.directed, request.protocol,
-    )  # fmt: skip
+    source = request.graph.data_source(request.protocol)
     system = systems()[one_of(request.model, tuple(systems()), "--model")]
     if request.preset != "default" and system.name != "spam":
         raise BadInput(f"--preset: found '{request.preset}' for {system.name}; presets belong to spam, use --set instead")
@@ -137,7 +125,7 @@ def _report(
 ) -> None:
     name = rows[0]["dataset"]
     for note in rows[0]["notes"]:
-        OUT.print(f"note: {note}")
+        OUT.print(f"note: {note}", markup=False)
     main = rows[0]["model"]
     results = {main: [row["test"] for row in rows], **others}
     two_classes = any("roc_auc" in run for run in results[main])

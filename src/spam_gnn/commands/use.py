@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from spam_gnn.commands.console import OUT, table
+from spam_gnn.commands.options import GraphOptions
 from spam_gnn.contract import NodeModel
 from spam_gnn.errors import BadInput
 from spam_gnn.explain import explain_node
@@ -36,13 +37,12 @@ def _with_classes(graph: Graph, classes: tuple[str, ...]) -> Graph:
     return replace(graph, y=number[graph.y], num_classes=len(classes), class_names=classes)
 
 
-def run_predict(run: Path, dataset: str | None, nodes: Path | None, edges: Path | None, out: Path | None) -> None:
+def run_predict(run: Path, options: GraphOptions, out: Path | None) -> None:
     """Write the prediction table of a run's own graph, or of another one with the same features."""
     source = None
-    if dataset is not None or nodes is not None or edges is not None:
+    if options.named:
         own = load_run(run)[1].source
-        source = DataSource(dataset, None if nodes is None else str(nodes), None if edges is None else str(edges),
-                            own.columns, own.directed)  # fmt: skip
+        source = replace(options.data_source(), columns=own.columns, directed=own.directed, formats=own.formats)
     model, settings, temperature, graph = _open(run, source)
     prediction = model.predict(model.prepare(graph), settings.seed)
     frame = prediction_table(prediction if temperature == 1.0 else prediction.tempered(temperature), graph)

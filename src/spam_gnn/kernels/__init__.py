@@ -9,7 +9,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from functools import cache
 from typing import Literal, NamedTuple
@@ -17,12 +16,8 @@ from typing import Literal, NamedTuple
 import torch
 from torch import Tensor
 
+import spam_gnn.features  # noqa: F401 - which spends torch's notice about CSR tensors
 from spam_gnn.errors import BadInput, one_of
-
-# torch announces once per process that CSR tensors are "in beta". Users cannot act on it, so it is spent here.
-with warnings.catch_warnings():
-    warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta state")
-    torch.sparse_csr_tensor([0, 1], [0], [1.0], (1, 1), check_invariants=False)
 
 KernelName = Literal["auto", "fused", "csr", "torch"]
 KERNELS = ("auto", "fused", "csr", "torch")

@@ -1,0 +1,300 @@
+"""CSV and TSV: rows known to be whole, or one line that says what is wrong.
+
+The checks run on the bytes, before pandas sees them: pandas pads short rows, renames repeated columns and takes an
+extra field for an index without a word, and by then the line number of the defect is lost.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from spam_gnn.data.readers.content import text_pieces
+from spam_gnn.data.readers.table import HEADER, Block, Table, defect, listed, numbers, shown
+
+Pieces = Callable[[], Iterator[bytes]]
+_NEWLINE, _QUOTE, _SPACE, _ZERO, _POINT = 10, 34, 32, 48, 46
+_INK = bytes({*range(0x21, 0x7F), _NEWLINE})  # a text of these alone has no blanks around a cell
+
+
+class DelimitedTable(Table):
+    """Text in which a delimiter stands between fields and a line feed between rows.
+
+    Args:
+        file: its name as the user gave it.
+        pieces: opens the text anew, as `text_pieces` does.
+        delimiter: one character.
+        names: the columns, or None where the first row names them.
+    """
+
+    def __init__(self, file: str, pieces: Pieces, delimiter: str, names: Sequence[str] | None = None) -> None:
+        self.file, self._pieces, self._delimiter, self._headed = file, pieces, delimiter, names is None
+        first = next((r for r in record_blocks(file, pieces(), delimiter) if len(r.starts)), None)
+        if first is None and names is None:
+            raise defect(file, "the file is empty; give a header line and one row per line")
+        self._header_line = int(first.lines[0]) if first is not None else 1
+        self._lines: list[np.ndarray] = []
+        if names is not None:
+            self.columns = tuple(names)
+            return
+        assert first is not None
+        header = first.data[int(first.starts[0]) : first.after_first].decode().strip("\n")
+        self.columns = tuple(name.strip() for name in _fields(header, delimiter))
+
+    def place(self, row: int) -> int | None:
+        if row == HEADER:
+            return self._header_line
+        for lines in self._lines:
+            if row < len(lines):
+                return int(lines[row])
+            row -= len(lines)
+        raise IndexError(row)
+
+    def blocks(
+        self, text: Sequence[str] = (), number: Sequence[str] = (), key: Sequence[str] = ()
+    ) -> Iterator[Block]:
+        self._lines = []
+        header_due = self._headed
+        for records in record_blocks(self.file, self._pieces(), self._delimiter):
+            body, lines, fields = records.data, records.lines, records.fields
+            if header_due and len(lines):
+                body, lines, fields = body[records.after_first :], lines[1:], fields[1:]
+                header_due = False
+            if not len(lines):
+                continue
+            self._lines.append(lines)
+            self._check_whole(fields, lines)
+            yield self._parse(body, len(lines), text, number, key)
+
+    def _check_whole(self, fields: np.ndarray, lines: np.ndarray) -> None:
+        ragged = np.flatnonzero(fields != len(self.columns))
+        if len(ragged):
+            count, width = int(fields[ragged[0]]), len(self.columns)
+            whose = "the header has" if self._headed else "there should be"
+            raise defect(
+                self.file,
+                f"found {count} field{'s' * (count != 1)} where {whose} {width} ({len(ragged)} such rows); "
+                f"mend the row, and put quotes around a field that contains {_spelled(self._delimiter)}",
+                int(lines[ragged[0]]),
+            )
+
+    def _parse(self, body: bytes, rows: int, text: Sequence[str], number: Sequence[str], key: Sequence[str]) -> Block:
+        if not (text or number or key):
+            return Block(rows)
+        guessed = [*number, *key] if not key or _plainly_spelt(body) else [*number]
+        frame = self._frame(body, [*text, *number, *key], [name for name in (*text, *key) if name not in guessed])
+        keys = {name: frame[name] for name in key}
+        # 7.0, True, 10 ** 20: what was guessed to be neither a whole number nor text has lost its spelling.
+        odd = [name for name in key if name in guessed and (keys[name].dtype == object or keys[name].dtype.kind in "ufb")]
+        if odd:
+            again = self._frame(body, odd, odd)
+            keys |= {name: again[name] for name in odd}
+        # Stripping is slow and seldom of use: without blanks, and without line breaks inside quotes, there is nothing to strip.
+        padded = bool(body.translate(None, _INK + self._delimiter.encode())) or body.count(b"\n") != rows
+        assert len(frame) == rows, "pandas found other rows than the check of the bytes"
+        return Block(
+            rows, text={name: _stripped(frame[name], padded) for name in text},
+            number=_numbers(frame, number),
+            key={name: k.to_numpy(np.int64) if k.dtype.kind == "i" else _stripped(k, padded) for name, k in keys.items()},
+        )  # fmt: skip
+
+    def _frame(self, body: bytes, columns: Sequence[str], as_text: Sequence[str]) -> pd.DataFrame:
+        """Columns in the type pandas finds for them, or as the text they are."""
+        places = {self.columns.index(name): name for name in columns}
+        kinds: Any = {place: object for place, name in places.items() if name in as_text}
+        frame = pd.read_csv(
+            io.BytesIO(body), sep=self._delimiter, header=None, names=list(range(len(self.columns))),
+            usecols=list(places), dtype=kinds, keep_default_na=False, na_filter=False, index_col=False,
+            encoding="utf-8", low_memory=False,  # low memory would guess the type of each chunk on its own
+        )  # fmt: skip
+        return frame.rename(columns=places)
+
+
+def open_delimited(path: Path, *, header: bool = True, tabs: bool = False) -> DelimitedTable:
+    """A CSV or TSV file (gzip by extension) whose header has been checked; without one, columns are called 1, 2, ..."""
+    file = str(path)
+
+    def pieces() -> Iterator[bytes]:
+        return text_pieces(path)
+
+    first = _first_line(pieces())
+    if first is None:
+        raise defect(file, "the file is empty; give a header line and one row per line")
+    delimiter = "\t" if tabs else most_frequent(first)
+    if header:
+        table = DelimitedTable(file, pieces, delimiter)
+        _check_header(table, delimiter)
+        return table
+    record = next(r for r in record_blocks(file, pieces(), delimiter) if len(r.starts))
+    names = [str(place + 1) for place in range(int(record.fields[0]))]
+    table = DelimitedTable(file, pieces, delimiter, names)
+    if len(names) == 1:
+        raise _one_column(table, first.decode(errors="replace"), delimiter)
+    return table
+
+
+def _first_line(pieces: Iterator[bytes]) -> bytes | None:
+    """The first line that is not blank, as far as it lies in one piece."""
+    for piece in pieces:
+        text = piece.lstrip(b" \n")
+        if text:
+            return text.split(b"\n", 1)[0]
+    return None
+
+
+def most_frequent(line: bytes) -> str:
+    """Whichever of comma, semicolon and tab a line has most of, the first of them on a tie."""
+    bare = re.sub(rb'"[^"]*"', b"", line)
+    return max(",;\t", key=lambda candidate: bare.count(candidate.encode()))
+
+
+@dataclass(frozen=True, eq=False)
+class Records:
+    """Some whole rows of a text: where each that is not blank starts, on which line, how many fields it has."""
+
+    data: bytes
+    starts: np.ndarray
+    lines: np.ndarray
+    fields: np.ndarray
+
+    @property
+    def after_first(self) -> int:
+        return len(self.data) if len(self.starts) == 1 else int(self.starts[1])
+
+
+def record_blocks(file: str, pieces: Iterator[bytes], delimiter: str) -> Iterator[Records]:
+    """The text cut between rows. A row longer than a piece waits until as much again has been read."""
+    parts: list[bytes] = []
+    size, least, line = 0, 0, 1
+    for piece in pieces:
+        parts.append(piece)
+        size += len(piece)
+        if size < least:
+            continue
+        data = b"".join(parts)
+        records, used = _records(file, data, delimiter, line)
+        if used:
+            yield records
+            line += data.count(b"\n", 0, used)
+        parts, size = [data[used:]], len(data) - used
+        least = 0 if used else 2 * size
+    data = b"".join(parts)
+    if data:
+        data = data if data.endswith(b"\n") else data + b"\n"
+        yield _records(file, data, delimiter, line, last=True)[0]
+
+
+def _records(file: str, data: bytes, delimiter: str, line: int, *, last: bool = False) -> tuple[Records, int]:
+    """The rows that end within `data`, and how many bytes they take."""
+    raw = np.frombuffer(data, dtype=np.uint8)
+    feeds, separators = np.flatnonzero(raw == _NEWLINE), np.flatnonzero(raw == ord(delimiter))
+    ends, quoted = feeds, b'"' in data
+    if quoted:
+        marks = np.flatnonzero(raw == _QUOTE)  # odd ones open, even ones close; a doubled one closes and opens again
+        ends, separators = _outside(feeds, marks), _outside(separators, marks)
+        used = int(ends[-1]) + 1 if len(ends) else 0
+        if used or last:
+            _check_quotes(file, data, marks if last else marks[: np.searchsorted(marks, used)], delimiter, line)
+    used = int(ends[-1]) + 1 if len(ends) else 0
+    starts = np.concatenate([[0], ends[:-1] + 1]) if len(ends) else np.empty(0, dtype=np.int64)
+    lines = line + (np.searchsorted(feeds, starts) if quoted else np.arange(len(starts)))
+    fields = np.diff(np.searchsorted(separators, ends), prepend=0) + 1
+    filled = ends > starts
+    for row in np.flatnonzero(filled & (fields == 1) & ((raw[starts] == _SPACE) if len(starts) else False)):
+        filled[row] = data[starts[row] : ends[row]].strip(b" ") != b""
+    return Records(data[:used], starts[filled], lines[filled], fields[filled]), used
+
+
+def _outside(places: np.ndarray, marks: np.ndarray) -> np.ndarray:
+    """The places that are not between an opening and a closing quote."""
+    before = np.searchsorted(places, marks)  # a look per quote, of which there are fewer than separators
+    closing = np.append(before[1::2], len(places)) if len(marks) % 2 else before[1::2]
+    if (closing == before[0::2]).all():
+        return places
+    return places[np.searchsorted(marks, places) % 2 == 0]
+
+
+def _check_quotes(file: str, data: bytes, marks: np.ndarray, delimiter: str, line: int) -> None:
+    """A quote may only stand where a field begins or ends, or doubled inside one; else rows would run together."""
+    raw = np.frombuffer(data, dtype=np.uint8)
+    opening = np.arange(len(marks)) % 2 == 0
+    beside = np.where(opening, np.where(marks > 0, raw[marks - 1], _NEWLINE), raw[np.minimum(marks + 1, len(raw) - 1)])
+    stray = marks[~np.isin(beside, [_NEWLINE, _QUOTE, ord(delimiter)])]
+    if len(stray):
+        advice = 'close the quotes before it, or write the field as "5"" pipe"'
+        at = line + data.count(b"\n", 0, int(stray[0]))
+        raise defect(file, f"found a quote mark where no field begins or ends; {advice}", at)
+    if len(marks) % 2:
+        at = line + data.count(b"\n", 0, int(marks[-1]))
+        raise defect(file, "found a quote mark that is never closed; close it at the end of its field", at)
+
+
+def _plainly_spelt(body: bytes) -> bool:
+    """Whether a whole number read from this text has no other spelling there: no 007, no +7, no -0."""
+    if b"+" in body or b"-0" in body:
+        return False
+    raw = np.frombuffer(b"\n" + body, dtype=np.uint8)
+    digit = (raw - _ZERO) < 10  # unsigned, so that what is below zero wraps around to a large number
+    leading = (raw[1:-1] == _ZERO) & digit[2:] & ~digit[:-2] & (raw[:-2] != _POINT)
+    return not leading.any()
+
+
+def _numbers(frame: pd.DataFrame, columns: Sequence[str]) -> dict[str, np.ndarray]:
+    """The columns that hold finite numbers only, as views of one float32 array."""
+    kinds = {name: kind.kind for name, kind in zip(frame.columns, frame.dtypes, strict=True)}
+    numeric = [name for name in columns if kinds[name] in "iuf"]
+    with np.errstate(over="ignore"):  # what float32 cannot hold becomes infinite, and the column is left out
+        values = frame[numeric].to_numpy(np.float32)
+    finite = np.isfinite(values).all(axis=0)
+    return {name: values[:, place] for place, name in enumerate(numeric) if finite[place]}
+
+
+def _stripped(cells: Any, padded: bool) -> np.ndarray:
+    values = cells.to_numpy(dtype=object)
+    if padded:
+        return np.array([value.strip() for value in values], dtype=object)
+    return values
+
+
+def _fields(line: str, delimiter: str) -> list[str]:
+    """The names in the header."""
+    try:
+        return next(csv.reader(io.StringIO(line, newline=""), delimiter=delimiter), [""])
+    except csv.Error:  # a name longer than the csv module allows
+        return [part.strip('"') for part in line.split(delimiter)]
+
+
+def _check_header(table: Table, delimiter: str) -> None:
+    columns = table.columns
+    if len(columns) == 1:
+        raise _one_column(table, columns[0], delimiter)
+    if "" in columns:
+        raise table.defect(
+            f"column {columns.index('') + 1} has no name; name it in the header or delete it (an index that pandas "
+            "wrote: to_csv(index=False))"
+        )
+    repeated = [name for name in columns if columns.count(name) > 1] if len(set(columns)) < len(columns) else []
+    if repeated:
+        raise table.defect(f"found {columns.count(repeated[0])} columns of this name; rename all but one", repeated[0])
+    if not np.isnan(numbers(np.array(columns, dtype=object))).any():
+        found = f"the first line ({listed(columns, 4)}) looks like data"
+        raise table.defect(f"{found}; put a line of names above it, or add --no-header")
+
+
+def _one_column(table: Table, first: str, delimiter: str) -> Exception:
+    return table.defect(
+        f"found one column only, {shown(first)}, reading with {_spelled(delimiter)} between fields; "
+        "separate fields by comma, semicolon or tab (a file named .tsv by tabs)"
+    )
+
+
+def _spelled(delimiter: str) -> str:
+    return {",": "a comma", ";": "a semicolon", "\t": "a tab", " ": "a blank"}[delimiter]
