@@ -36,7 +36,7 @@ class ACMSettings(Settings):
 
 
 class ACMConv(nn.Module):
-    """One adaptive-channel-mixing layer (Luan et al. 2022, eq. 8 and 9).
+    """One adaptive-channel-mixing layer (Luan et al. 2022).
 
     H_L = relu(A^ H W_L), H_H = relu((I - A^) H W_H), H_I = relu(H W_I) and, with structure, H_S = relu(A W_S);
     [a_L a_H a_I ..] = softmax(sigmoid([H_L w_L, H_H w_H, H_I w_I, ..]) W_mix / channels), node by node;

@@ -30,7 +30,7 @@ class FAGCNSettings(Settings):
 
 class FAGCN(Network):
     """h_0 = relu(X W_1);  h_l = eps h_0 + sum_{j in N(i)} tanh(g_l^T [h_i | h_j]) / sqrt(d_i d_j) h_j;  h_L W_2
-    (Bo et al. 2021, eq. 6 to 8), on PyG's `FAConv`.
+    (Bo et al. 2021), on PyG's `FAConv`.
 
     The published code adds no self-loops (`FAConv` would by default) and drops edge coefficients as well as features. It has
     a bias inside tanh that the equation has not; `FAConv` follows the equation, and so do we.

@@ -31,7 +31,7 @@ class FSGNNSettings(Settings):
 
 class FSGNN(Network):
     """relu(concat_t [s_t norm(X_t W_t + b_t)]) W + b, s = softmax(shares), X_t in {X, A^ X, A~ X, ..., A^^K X, A~^K X}
-    (Maurya, Liu and Murata 2022, eq. 4 and 5); A^ symmetric without, A~ symmetric with self-loops.
+    (Maurya, Liu and Murata 2022); A^ symmetric without, A~ symmetric with self-loops.
 
     X_t W_t is computed as A^^k (X W_t), which is the same and keeps the features sparse.
     """

@@ -32,7 +32,7 @@ class GBKSettings(Settings):
 
 class GBKConv(nn.Module):
     """h_i' = W_f h_i + mean_{j in N(i)} [g_ij W_s h_j + (1 - g_ij) W_d h_j] + b,
-    g_ij = sigmoid(LeakyReLU(a_l^T W_g h_i + a_r^T W_g h_j)) (Du et al. 2022, eq. 5 and 6).
+    g_ij = sigmoid(LeakyReLU(a_l^T W_g h_i + a_r^T W_g h_j)) (Du et al. 2022).
 
     The published code departs from the paper in two places, and the paper is followed: it multiplies the unlike kernel with h_i
     where the paper has h_j, and it gives each kernel half of the columns where the width is even.

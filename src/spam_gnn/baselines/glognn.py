@@ -37,7 +37,7 @@ class GloGNNSettings(Settings):
 
 
 def global_aggregate(h: Tensor, start: Tensor, spread: Tensor, alpha: float, beta: float, gamma: float) -> Tensor:
-    """H' = (1 - gamma) Z* H + gamma H_0 without ever forming Z* (n x n) (Li et al. 2022, eq. 5 to 9).
+    """H' = (1 - gamma) Z* H + gamma H_0 without ever forming Z* (n x n) (Li et al. 2022).
 
     Z* minimises ||H - (1 - gamma) Z H - gamma H_0||^2 + alpha ||Z||^2 + beta ||Z - S||^2, S = sum_k lambda_k A^^k, hence
     Z* = [(1 - gamma) H H^T + beta S - gamma (1 - gamma) H_0 H^T] [(1 - gamma)^2 H H^T + (alpha + beta) I_n]^-1.

@@ -48,7 +48,7 @@ def polynomial(operator: Callable[[Tensor], Tensor], x: Tensor, coefficients: Te
 
 
 class GPRGNN(Network):
-    """Z = sum_{k=0}^{K} gamma_k A^^k MLP(X), A^ = D~^-1/2 (A + I) D~^-1/2 (Chien et al. 2021, eq. 1).
+    """Z = sum_{k=0}^{K} gamma_k A^^k MLP(X), A^ = D~^-1/2 (A + I) D~^-1/2 (Chien et al. 2021).
 
     gamma is learned, of either sign, without weight decay, and starts as personalised PageRank. With gamma held there the
     propagation is APPNP's.

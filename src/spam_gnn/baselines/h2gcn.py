@@ -78,7 +78,7 @@ class _SymmetricProduct(torch.autograd.Function):
 
 
 class H2GCN(Network):
-    """r_0 = relu(X W_e);  r_k = [A_1^ r_{k-1} | A_2^ r_{k-1}];  softmax([r_0 | ... | r_K] W_c) (Zhu et al. 2020, eq. 5 to 8).
+    """r_0 = relu(X W_e);  r_k = [A_1^ r_{k-1} | A_2^ r_{k-1}];  softmax([r_0 | ... | r_K] W_c) (Zhu et al. 2020).
 
     A_1 and A_2 hold strict one- and two-hop neighbours, no loops, each with its own symmetric normalisation. There is no
     nonlinearity and no weight between rounds, and dropout only before the classifier, as in the published network

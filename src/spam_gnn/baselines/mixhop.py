@@ -29,7 +29,7 @@ class MixHopSettings(Settings):
 
 
 class MixHopConv(nn.Module):
-    """[A^^{p_1} H W_1 | A^^{p_2} H W_2 | ...] + b (Abu-El-Haija et al. 2019, eq. 3), A^ with self-loops.
+    """[A^^{p_1} H W_1 | A^^{p_2} H W_2 | ...] + b (Abu-El-Haija et al. 2019), A^ with self-loops.
 
     PyG's `MixHopConv` multiplies the powers into H before W, which on 2,000 features and 400,000 messages makes a tensor of
     3 GB per product. Products commute, so here W comes first and the widest sums are (n x powers * out).

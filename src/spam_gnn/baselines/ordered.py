@@ -36,7 +36,7 @@ class OrderedSettings(Settings):
 
 class OrderedGNN(Network):
     """h_0 = LN(relu(X W_1 + b_1));  m_i = mean_{j in N(i)} h_j;  g' = cumsum(softmax([h | m] W_g + b_g));
-    g_k = g_{k-1} + (1 - g_{k-1}) g';  h_k = LN(g_k h_{k-1} + (1 - g_k) m);  h_L W_2 + b_2 (Song et al. 2023, eq. 8 to 12).
+    g_k = g_{k-1} + (1 - g_{k-1}) g';  h_k = LN(g_k h_{k-1} + (1 - g_k) m);  h_L W_2 + b_2 (Song et al. 2023).
 
     The gate rises from left to right and from round to round, so that columns once closed keep what they hold. LN is layer norm
     with a scale and a shift of its own in every round. No self-loops, as published.

@@ -58,7 +58,7 @@ def charlier_table(orders: int, terms: int, a: float) -> Tensor:
 
 class PCNet(Network):
     """Z = theta_0 H + sum_{k=1}^{K} theta_k sum_{j<N} C_j(k; a) / j! P^j H, H = MLP(X),
-    P = D~^-c (A + I) D~^-c - b I (Li, Pan and Kang 2024, eq. 11 to 13).
+    P = D~^-c (A + I) D~^-c - b I (Li, Pan and Kang 2024).
 
     The inner series is e^{-a P} (I + P)^k, heat flow away from the neighbours times a low-pass power. With a = 0, b = 1,
     c = 1/2 and N > K it ends, I + P = A^, and PCNet is GPRGNN with gamma = theta. theta, of either sign, has a learning rate

@@ -45,7 +45,7 @@ class TFESettings(Settings):
 
 
 class TFEGNN(Network):
-    """H = v_1 sum_{k=0}^{K_lp} a_k L_lp^k X + v_2 sum_{k=0}^{K_hp} b_k L_hp^k X, then MLP(H) (Duan et al. 2024, eq. 7 to 10);
+    """H = v_1 sum_{k=0}^{K_lp} a_k L_lp^k X + v_2 sum_{k=0}^{K_hp} b_k L_hp^k X, then MLP(H) (Duan et al. 2024);
     L_lp = D~^-1/2 (A + I) D~^-1/2, L_hp = I - D~^eta (A + I) D~^eta; `concat` puts the two sums side by side.
 
     The MLP begins with a linear map W, and filters commute with it: W is applied to X first, so that features stay sparse and
