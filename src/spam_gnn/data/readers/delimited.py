@@ -242,7 +242,7 @@ def _plainly_spelt(body: bytes) -> bool:
     if b"+" in body or b"-0" in body:
         return False
     raw = np.frombuffer(b"\n" + body, dtype=np.uint8)
-    digit = (raw - _ZERO) < 10  # unsigned, so that what is below zero wraps around to a large number
+    digit: Any = raw - _ZERO < 10  # unsigned, so that what is below zero wraps around to a large number
     leading = (raw[1:-1] == _ZERO) & digit[2:] & ~digit[:-2] & (raw[:-2] != _POINT)
     return not leading.any()
 
