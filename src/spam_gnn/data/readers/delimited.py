@@ -242,7 +242,7 @@ def _plainly_spelt(body: bytes) -> bool:
     if b"+" in body or b"-0" in body:
         return False
     raw = np.frombuffer(b"\n" + body, dtype=np.uint8)
-    digit: Any = raw - _ZERO < 10  # unsigned, so that what is below zero wraps around to a large number
+    digit = (raw - _ZERO) < 10  # unsigned, so that what is below zero wraps around to a large number
     leading = (raw[1:-1] == _ZERO) & digit[2:] & ~digit[:-2] & (raw[:-2] != _POINT)
     return not leading.any()
 
@@ -253,7 +253,7 @@ def _numbers(frame: pd.DataFrame, columns: Sequence[str]) -> dict[str, np.ndarra
     numeric = [name for name in columns if kinds[name] in "iuf"]
     with np.errstate(over="ignore"):  # what float32 cannot hold becomes infinite, and the column is left out
         values = frame[numeric].to_numpy(np.float32)
-    finite = np.isfinite(values).all(axis=0)
+    finite: list[bool] = np.isfinite(values).all(axis=0).tolist()
     return {name: values[:, place] for place, name in enumerate(numeric) if finite[place]}
 
 
