@@ -15,7 +15,7 @@ from spam_gnn.baselines.bgcn import BayesianGCN, BGCNSettings
 from spam_gnn.baselines.chebyshev import coefficients
 from spam_gnn.baselines.identity_order import node_table_normals
 from spam_gnn.baselines.mmsbm import BlockModel, _pairs_of, draw_graph, fit_block_model, sample_non_edges
-from spam_gnn.baselines.plain import TwoLayer
+from spam_gnn.baselines.plain import PlainNetwork
 from spam_gnn.baselines.sispde import SISPDESettings, StructureInformedSPDE, matern_root, shifted_laplacian
 from spam_gnn.data.synthetic import csbm
 from spam_gnn.errors import BadInput
@@ -24,7 +24,8 @@ from structure_graphs import close, dense_adjacency, gcn_matrix, random_graph
 
 def copy_gcn(model, gcn):
     """The weights of a two-layer GCN into a system that stores them under other names."""
-    for own, other in zip(model, (gcn.first, gcn.second, gcn.first_bias, gcn.second_bias), strict=True):
+    first, second = gcn.stack.layers
+    for own, other in zip(model, (first.weight, second.weight, first.bias, second.bias), strict=True):
         own.data.copy_(other)
 
 
@@ -32,7 +33,7 @@ def test_bbde_that_keeps_every_edge_is_gcn():
     graph = random_graph(1, directed=False)
     settings = BBDESettings(hidden=8, layers=2, keep=1.0)
     model = BetaBernoulliDropEdge(Shape.of(graph), settings, 0)
-    gcn = TwoLayer(Shape.of(graph), Settings(hidden=8), 3, graph_layers=True)
+    gcn = PlainNetwork(Shape.of(graph), Settings(hidden=8), 3, graph_layers=True)
     copy_gcn([*model.weights, *model.biases], gcn)
     prepared = model.prepare(graph)
     close(model.predict(prepared, 0, samples=3).log_prob[1], gcn.predict(prepared, 0).log_prob[0])
@@ -40,8 +41,9 @@ def test_bbde_that_keeps_every_edge_is_gcn():
     copy_gcn([*nothing.weights, *nothing.biases], gcn)
     degree = torch.from_numpy(dense_adjacency(graph).sum(1)).float()
     own = (1.0 / (degree + 1.0)).unsqueeze(1)  # normalised first, masked afterwards: only the self weight is left
-    hidden = torch.relu(own * (prepared.features.to_dense() @ gcn.first) + gcn.first_bias)
-    expected = own * hidden @ gcn.second + gcn.second_bias
+    first, second = gcn.stack.layers
+    hidden = torch.relu(own * (prepared.features.to_dense() @ first.weight) + first.bias)
+    expected = own * hidden @ second.weight + second.bias
     close(nothing.predict(prepared, 0, samples=1).log_prob[0], torch.log_softmax(expected, -1))
 
 
@@ -85,7 +87,7 @@ def test_kumaraswamy_divergence_by_integration():
 def test_bgcn_on_the_observed_graph_is_gcn():
     graph = random_graph(4, directed=False)
     model = BayesianGCN(Shape.of(graph), BGCNSettings(hidden=8, dropout=0.0, graphs="observed"), 0)
-    gcn = TwoLayer(Shape.of(graph), Settings(hidden=8), 3, graph_layers=True)
+    gcn = PlainNetwork(Shape.of(graph), Settings(hidden=8), 3, graph_layers=True)
     copy_gcn([model.first, model.second, model.first_bias, model.second_bias], gcn)
     prepared = model.prepare(graph)
     found = model.predict(prepared, 0, samples=2)

@@ -109,5 +109,7 @@ SYSTEMS = (
         CommuteGNN, CGNNSettings(), {"learning_rate": 0.005, "weight_decay": 0.0, "epochs": 600, "patience": 200},
         {"layers": (2, 3, 5), "hidden": (64, 128), "normalise": (True, False), "self_term": (True, False),
          "dropout": (0.0, 0.5), "learning_rate": (0.01, 0.005, 0.001), "weight_decay": (0.0, 5e-4)},
+        {"learns_from_features_among_random_edges": "the default has no self term (chosen on validation): a "
+                                                    "node hears its neighbours only"},
     ),
 )  # fmt: skip

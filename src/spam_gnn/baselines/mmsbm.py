@@ -5,11 +5,14 @@ Nodes are numbered by the rank of their identity here, and no n x n table exists
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
+
+from spam_gnn.errors import Diverged
 
 _ENUMERATE = 1_000_000  # pairs up to which a subset is drawn exactly, by a permutation
 
@@ -98,6 +101,8 @@ def draw_graph(model: BlockModel, generator: torch.Generator) -> Tensor:
 def _binomial(count: int, probability: float, generator: torch.Generator) -> int:
     if count == 0:
         return 0
+    if math.isnan(probability):
+        raise Diverged("block model: an edge probability is NaN; look for NaN in the features, or lower the learning rate")
     sizes = torch.tensor([float(count)], dtype=torch.float64)
     return int(torch.binomial(sizes, torch.tensor([probability], dtype=torch.float64), generator=generator))
 
