@@ -10,9 +10,10 @@ from spam_gnn.coding import AmortisedCoder, UniformCoder, UnrolledCoder
 from spam_gnn.data.synthetic import csbm
 from spam_gnn.errors import BadInput
 from spam_gnn.kernels import chosen, compiled, plain, products
+from spam_gnn.kernels.draws import draw_signs
 from spam_gnn.kernels.network import fused_edge_network
 from spam_gnn.kernels.signed import fused_signed_sums
-from spam_gnn.randomness import stream
+from spam_gnn.randomness import edge_uniforms, seed_for, stream
 from spam_gnn.structure import Messages
 
 
@@ -158,3 +159,15 @@ def test_wrong_shapes_are_refused_before_compiled_code_sees_them():
         fused_signed_sums(messages, values[:1], values[:1], signs[:, 1:], signs[:, 1:], torch.tensor(0.1), 1)
     with pytest.raises(BadInput, match="at_source"):
         fused_edge_network(messages, values, values[:, :5], torch.randn(4, 1))
+
+
+def test_compiled_draws_are_the_hashed_uniforms():
+    first, second = torch.arange(500), torch.arange(500) * 7 + 3
+    seeds = [seed_for(3, "train", 2, k) for k in range(3)]
+    low, high = torch.rand(2, 500, dtype=torch.float64).sort(0).values
+    negative, positive = draw_signs(first, second, seeds, low, high)
+    uniforms = edge_uniforms(first, second, seeds)
+    assert torch.equal(negative, uniforms <= low)
+    assert torch.equal(positive, uniforms > high)
+    exact = edge_uniforms(first, second, seeds[:1])[0]
+    assert draw_signs(first, second, seeds[:1], exact, exact)[0].all()  # bit for bit: u <= u

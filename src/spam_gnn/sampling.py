@@ -15,6 +15,8 @@ from torch import Tensor
 
 from spam_gnn.errors import BadInput
 from spam_gnn.graph import Graph
+from spam_gnn.kernels import chosen
+from spam_gnn.kernels.draws import draw_signs
 from spam_gnn.posterior.base import ABSENT, NEGATIVE, POSITIVE, SignDistribution
 from spam_gnn.randomness import edge_uniforms, seed_for
 
@@ -129,9 +131,13 @@ def sample_signs(
         one_hot = torch.nn.functional.one_hot(choice, 3).to(probability.dtype) + (soft - soft.detach())
         return draws.to_edges(one_hot, _uniform_weight(samples, probability))
     seeds = [seed_for(seed, purpose, epoch, k) for k in range(samples)]
-    uniforms = edge_uniforms(draws.first, draws.second, seeds)  # (K, p)
     bounds = probability.detach().to(torch.float64).cumsum(-1)
-    negative, positive = uniforms <= bounds[:, NEGATIVE], uniforms > bounds[:, ABSENT]
+    low, high = bounds[:, NEGATIVE], bounds[:, ABSENT]
+    if chosen("auto", probability.device) == "fused":
+        negative, positive = draw_signs(draws.first, draws.second, seeds, low, high)
+    else:
+        uniforms = edge_uniforms(draws.first, draws.second, seeds)  # (K, p)
+        negative, positive = uniforms <= low, uniforms > high
     return SignedGraphs(
         _indicator(probability[:, POSITIVE], positive, draws.of_edge),
         _indicator(probability[:, NEGATIVE], negative, draws.of_edge),

@@ -63,13 +63,14 @@ def _add_rows(row: Any, values: Any, nodes: Any, weights: Any, count: int) -> No
 
 
 @compiled
-def _scatter(rows: Any, nodes: Any, weights: Any, count: int, row: Any) -> None:
-    """rows[node_e] += weight_e row."""
+def _scatter(rows: Any, nodes: Any, count: int, weights: Any, row: Any, other_weights: Any, other_row: Any) -> None:
+    """rows[node_e] += weight_e row + other_weight_e other_row."""
     width = row.size
     for e in range(count):
-        j, a = nodes[e], weights[e]
-        for x in range(width):
-            rows[j, x] += a * row[x]
+        j, a, b = nodes[e], weights[e], other_weights[e]
+        if a != 0 or b != 0:
+            for x in range(width):
+                rows[j, x] += a * row[x] + b * other_row[x]
 
 
 @compiled
@@ -195,10 +196,7 @@ def backward(
                 to_negative[k, begin + q] = size * (down_dots[q] + down_mass)
                 to_code[q] = up * (up_dots[q] + sign * up_mass) + down * sign * (down_dots[q] + down_mass)
                 up_dots[q], down_dots[q] = up * code, down * size
-            some = _nonzero(nodes, up_dots, count, some_nodes, some_weights)
-            _scatter(into, some_nodes, some_weights, some, to_plus[k, i])
-            some = _nonzero(nodes, down_dots, count, some_nodes, some_weights)
-            _scatter(into, some_nodes, some_weights, some, to_minus[k, i])
+            _scatter(into, nodes, count, up_dots, to_plus[k, i], down_dots, to_minus[k, i])
             if coder_steps == 0:
                 continue
             bound = _steps(presence, square, nodes, count, smallest, step)
@@ -228,18 +226,18 @@ def backward(
                 for c in range(width):
                     flow[c] = zero
                 _add_rows(flow, v, some_nodes, some_weights, some)
-                _scatter(into, some_nodes, some_weights, some, residuals[s])
                 for c in range(width):
                     to_target[kt, i, c] += flow[c]
+                for q in range(count):
+                    down_dots[q] = zero
                 if s > 0:
                     _dots(flow, v, nodes, count, up_dots)
                     for q in range(count):
                         earlier = codes[s - 1, k, begin + q]
                         to_code[q] -= presence[q] * up_dots[q]
                         to_presence[q] -= earlier * up_dots[q]
-                        weight[q] = -presence[q] * earlier
-                    some = _nonzero(nodes, weight, count, some_nodes, some_weights)
-                    _scatter(into, some_nodes, some_weights, some, flow)
+                        down_dots[q] = -presence[q] * earlier
+                _scatter(into, nodes, count, weight, residuals[s], down_dots, flow)
             whole = zero
             for q in range(count):
                 whole += to_bound[q]

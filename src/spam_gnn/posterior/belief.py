@@ -168,8 +168,9 @@ class BeliefPosterior(SignPosterior):
         """Mean log marginal likelihood of the edges given the feature beliefs: what r is fitted to (empirical Bayes)."""
         log_u = torch.log_softmax(distribution.node_logits[0].detach(), -1)
         log_r, _ = self.log_ratio(log_u, graph)
-        belief = log_u.exp().unsqueeze(0)
-        joint = edge_dot(graph.messages("in"), belief @ log_r.exp(), belief)[0]
+        source, target = graph.edge_index if graph.directed else graph.edge_index[:, graph.pairs.edge]
+        belief = log_u.exp().t()  # (C, n); r is symmetric, so one edge of each pair says it all
+        joint = ((log_r.exp() @ belief).index_select(1, target) * belief.index_select(1, source)).sum(0)
         return (joint + _FLOOR).log().mean() if joint.numel() else joint.sum()
 
 
