@@ -143,19 +143,28 @@ class S2Conv(nn.Module):
 
     def pass_messages(self, hidden: Tensor, neighbours: tuple[Messages, ...], signs: SignedGraphs) -> LayerOutput:
         """hidden (K or 1, n, d_in), one `Messages` per configured direction, K signed graphs -> (K, n, d_out)."""
-        values, target = hidden @ self.to_value, hidden @ self.to_target
-        return self.pass_projected(hidden @ self.to_self if self.to_self is not None else None,
-                                   values, target, neighbours, signs)  # fmt: skip
+        return self.pass_projected(hidden @ self.projections, neighbours, signs)
+
+    @property
+    def projections(self) -> Tensor:
+        """W_v, W_t and W_self side by side, so that one product makes all three; what a configuration lacks is left out."""
+        parts = [self.to_value, self.to_target if self.config.coder != "uniform" else None, self.to_self]
+        return torch.cat([w for w in parts if w is not None], 1)
+
+    def _parted(self, projected: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
+        """(K or 1, n, sum of widths) -> values, targets, and the self part if there is one."""
+        width = self.to_value.shape[1]
+        values, rest = projected[..., :width], projected[..., width:]
+        target = values
+        if self.config.coder != "uniform":
+            target, rest = rest[..., :width], rest[..., width:]
+        return values, target, rest if self.to_self is not None else None
 
     def pass_projected(
-        self,
-        self_part: Tensor | None,
-        values: Tensor,
-        target: Tensor,
-        neighbours: tuple[Messages, ...],
-        signs: SignedGraphs,
+        self, projected: Tensor, neighbours: tuple[Messages, ...], signs: SignedGraphs
     ) -> LayerOutput:
         """The layer after its input projections; the model calls it directly when the input features are sparse."""
+        values, target, self_part = self._parted(projected)
         out = self.bias if self_part is None else self_part + self.bias
         norm = values.new_zeros(signs.count)
         for way, messages in enumerate(neighbours):
@@ -174,7 +183,7 @@ class S2Conv(nn.Module):
             return total @ to_out[0]
         support = self._normalise(sums.plus, sums.plus_mass, values)
         oppose = self._normalise(self.gamma * sums.minus, self.gamma * sums.minus_mass, None)
-        return support @ to_out[0] - oppose @ to_out[1]
+        return torch.cat([support, oppose], -1) @ torch.cat([to_out[0], -to_out[1]])
 
     def _normalise(self, total: Tensor, mass: Tensor, own_values: Tensor | None) -> Tensor:
         """(s v_i + total) / (s + mass), or the total as it is; without `own_values` the node's own part is left out."""

@@ -212,12 +212,9 @@ class SpaM(NodeModel):
     def _first_from_features(
         self, conv: S2Conv, graph: Graph, signs: SignedGraphs, generator: torch.Generator | None
     ) -> LayerOutput:
-        """The first layer on H0 = X, its three projections as (possibly sparse) products with the features."""
-        parts = [w for w in (conv.to_value, conv.to_target, conv.to_self) if w is not None]
-        together = graph.features.project(torch.cat(tuple(parts), 1), self.config.dropout, generator)
-        split = [p.unsqueeze(0) for p in together.split([w.shape[1] for w in parts], dim=1)]
-        return conv.pass_projected(split[2] if len(split) == 3 else None, split[0], split[1],
-                                   self.neighbours(graph), signs)  # fmt: skip
+        """The first layer on H0 = X, its projections as one (possibly sparse) product with the features."""
+        projected = graph.features.project(conv.projections, self.config.dropout, generator).unsqueeze(0)
+        return conv.pass_projected(projected, self.neighbours(graph), signs)
 
 
 def _make_posterior(c: SpaMConfig, features: int, classes: int, generator: torch.Generator) -> SignPosterior | None:

@@ -116,7 +116,10 @@ def forward(
     place, nodes, some_nodes = np.empty(longest, np.int64), np.empty(longest, np.int64), np.empty(longest, np.int64)
     presence, step, code = np.empty(longest, values.dtype), np.empty(longest, values.dtype), np.ones(longest, values.dtype)
     dots, some_weights = np.empty(longest, values.dtype), np.empty(longest, values.dtype)
+    shared, first_dots = values.shape[0] == 1 and target.shape[0] == 1 and samples > 1, np.empty(longest, values.dtype)
     for i in range(first, last):
+        if shared and coder_steps > 0:  # the first step looks at t . v, which then is the same in every sample
+            _dots(target[0, i], values[0], source[pointer[i] : pointer[i + 1]], pointer[i + 1] - pointer[i], first_dots)
         for k in range(samples):
             v, t = values[k if values.shape[0] > 1 else 0], target[k if target.shape[0] > 1 else 0, i]
             count = 0
@@ -133,9 +136,16 @@ def forward(
                 if s > 0:
                     for q in range(count):
                         dots[q] = -presence[q] * code[q]
-                    some = _nonzero(nodes, dots, count, some_nodes, some_weights)
-                    _add_rows(residual, v, some_nodes, some_weights, some)
-                _dots(residual, v, nodes, count, dots)
+                    if keep:
+                        some = _nonzero(nodes, dots, count, some_nodes, some_weights)
+                        _add_rows(residual, v, some_nodes, some_weights, some)
+                    else:
+                        _add_rows(residual, v, nodes, dots, count)
+                if s == 0 and shared:
+                    for q in range(count):
+                        dots[q] = first_dots[place[q] - pointer[i]]
+                else:
+                    _dots(residual, v, nodes, count, dots)
                 for q in range(count):
                     x, h = dots[q] * step[q], half * step[q]
                     if s > 0:
