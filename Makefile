@@ -22,6 +22,8 @@ unit: $(STAMP)
 	OMP_NUM_THREADS=1 NUMBA_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal
 
 bench: $(STAMP)
+	$(BIN)/python benchmarks/speed.py
+	$(BIN)/python benchmarks/readers.py
 	$(BIN)/python benchmarks/accuracy.py
 	$(BIN)/python benchmarks/posterior.py
 

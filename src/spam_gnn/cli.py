@@ -120,6 +120,7 @@ def train(
     model: Annotated[str, typer.Option("--model", help="A system by name; see `spam-gnn models`.")] = "spam",
     preset: Annotated[str, typer.Option("--preset", help="default or paper; of spam only.")] = "default",
     settings: Settings = None,
+    kernel: Annotated[str | None, typer.Option("--kernel", help="auto, fused, csr or torch; of spam only.")] = None,
     beside: Annotated[str, typer.Option("--beside", help="References trained on the same splits, such as mlp,gcn.")] = "",
     calibrate: Annotated[bool, typer.Option("--calibrate", help="Fit a temperature on validation nodes.")] = False,
     device: Device = "cpu",
@@ -143,7 +144,8 @@ def train(
     )  # fmt: skip
     run_training(TrainRequest(
         graph=options, split=split, protocol=protocol, seed=seed, epochs=epochs, preset=preset, model=model,
-        settings=settings or [], beside=beside, calibrate=calibrate, device=device, out=out, resume=resume,
+        settings=[*(settings or []), *([] if kernel is None else [f"kernel={kernel}"])], beside=beside,
+        calibrate=calibrate, device=device, out=out, resume=resume,
     ))  # fmt: skip
 
 
