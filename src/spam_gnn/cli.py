@@ -9,7 +9,30 @@ from typing import Annotated, NoReturn
 
 import typer
 
+from spam_gnn.arguments import (
+    PROTOCOLS,
+    Dataset,
+    Device,
+    Directed,
+    EdgeFormat,
+    Edges,
+    Format,
+    GraphFile,
+    Id,
+    Label,
+    Nodes,
+    NoHeader,
+    Out,
+    Seed,
+    Settings,
+    Source,
+    SplitColumn,
+    Target,
+    Text,
+    Weight,
+)
 from spam_gnn.errors import BadInput, SpamError
+from spam_gnn.subcommands import bench, datasets_app
 from spam_gnn.version import __version__
 
 app = typer.Typer(
@@ -22,29 +45,9 @@ app = typer.Typer(
     epilog="Exit codes: 0 ok, 2 bad input, 3 too large for memory, 4 disk, 5 diverged, 70 our bug, 130/143 interrupted.",
 )
 
-Dataset = Annotated[str | None, typer.Argument(help="A dataset by name, or leave out and give your own files.")]
-Out = Annotated[Path, typer.Option("--out", help="Folder for the results.")]
-Seed = Annotated[int, typer.Option("--seed", help="Seed of everything random.")]
-Settings = Annotated[list[str] | None, typer.Option("--set", help="A setting as key=value; may be repeated.")]
-Nodes = Annotated[Path | None, typer.Option("--nodes", help="CSV, TSV or Parquet, one row per node.")]
-Edges = Annotated[Path | None, typer.Option("--edges", help="CSV, TSV, Parquet, edge list or .mtx, one row per edge.")]
-GraphFile = Annotated[Path | None, typer.Option("--graph", help="A graph in one: .npz, .graphml, .gexf or an OGB folder.")]
-Format = Annotated[str | None, typer.Option("--format", help="Of --nodes or --graph, where the name does not say.")]
-EdgeFormat = Annotated[str | None, typer.Option("--edge-format", help="Of --edges: csv, tsv, parquet, edges or mtx.")]
-NoHeader = Annotated[bool, typer.Option("--no-header", help="Tables begin with data; columns are called 1, 2, ...")]
-SplitColumn = Annotated[str | None, typer.Option("--split-column", help="Column with train, val or test; 'split' by default.")]
-Text = Annotated[list[str] | None, typer.Option("--text", help="Column to take as a bag of words; may be repeated.")]
-Weight = Annotated[str | None, typer.Option("--weight", help="Edge weight column; accepted and not used.")]
-Id = Annotated[str | None, typer.Option("--id", help="Column with the node's id.")]
-Label = Annotated[str | None, typer.Option("--label", help="Column with the label; empty cells are unlabelled.")]
-Source = Annotated[str | None, typer.Option("--source", help="Column with an edge's first end.")]
-Target = Annotated[str | None, typer.Option("--target", help="Column with an edge's second end.")]
-Directed = Annotated[bool, typer.Option("--directed", help="An edge means source to target only.")]
-PROTOCOLS = (
-    "Splits: geom-gcn, platonov, public, linkx (where the dataset has them), authors, random:0.5/0.25/0.25, "
-    "per-class:20. Default: the dataset's own."
-)
-Device = Annotated[str, typer.Option("--device", help="cpu, the only device this version computes on.")]
+
+app.add_typer(bench, name="bench")
+app.add_typer(datasets_app, name="datasets")
 
 
 def _version(asked: bool) -> None:
@@ -61,28 +64,6 @@ def _options(
     del version
     if debug:
         os.environ["SPAM_GNN_DEBUG"] = "1"
-
-
-bench = typer.Typer(no_args_is_help=True, help="Measure this machine.")
-app.add_typer(bench, name="bench")
-
-
-@bench.command("speed")
-def bench_speed(
-    graphs: Annotated[str, typer.Option("--graphs", help="Names, such as texas,squirrel,random:1e6; empty for a set.")] = "",
-    repeats: Annotated[int, typer.Option("--repeats", min=1, help="Rounds, in which every model takes its turn.")] = 15,
-    threads: Annotated[int, typer.Option("--threads", min=1, help="Threads for all models.")] = 1,
-    memory: Annotated[bool, typer.Option("--memory", help="Also peak memory, in a process of its own.")] = False,
-    kernel: Annotated[str, typer.Option("--kernel", help="auto, fused, csr or torch.")] = "auto",
-    as_json: Annotated[bool, typer.Option("--json", help="Print the figures as JSON.")] = False,
-) -> None:
-    """SpaM beside PyG's GCN and GAT: seconds of a training epoch and a prediction, and their ratios.
-
-    Example: `spam-gnn bench speed --graphs texas,squirrel --json`
-    """
-    from spam_gnn.commands.bench import run_speed
-
-    run_speed(graphs, repeats, threads, memory, kernel, as_json)
 
 
 @app.command()
@@ -236,59 +217,6 @@ def doctor(json: Annotated[bool, typer.Option("--json", help="Print data instead
     from spam_gnn.commands.doctor import run_doctor
 
     run_doctor(json)
-
-
-datasets_app = typer.Typer(help="List, show, check and fetch benchmark datasets.", invoke_without_command=True)
-app.add_typer(datasets_app, name="datasets")
-Json = Annotated[bool, typer.Option("--json", help="Print data instead of a table.")]
-Name = Annotated[str, typer.Argument(help="A dataset by name.")]
-
-
-@datasets_app.callback()
-def datasets(context: typer.Context, json: Json = False) -> None:
-    """All datasets by name, with what is present on this machine.
-
-    Examples: `spam-gnn datasets`, `spam-gnn datasets show texas`, `spam-gnn datasets check`
-    """
-    if context.invoked_subcommand is None:
-        from spam_gnn.commands.datasets import run_list
-
-        run_list(json)
-
-
-@datasets_app.command("show")
-def datasets_show(name: Name, json: Json = False) -> None:
-    """Statistics measured on the files, beside the paper's table, and why they differ.
-
-    Example: `spam-gnn datasets show minesweeper`
-    """
-    from spam_gnn.commands.datasets import run_show
-
-    run_show(name, json)
-
-
-@datasets_app.command("check")
-def datasets_check(
-    names: Annotated[list[str] | None, typer.Argument(help="Datasets; all without any.")] = None, json: Json = False
-) -> None:
-    """Verify files by SHA-256 and figures by measuring; exit code 2 if one is wrong.
-
-    Example: `spam-gnn datasets check texas cora`
-    """
-    from spam_gnn.commands.datasets import run_check
-
-    run_check(names or [], json)
-
-
-@datasets_app.command("fetch")
-def datasets_fetch(name: Name) -> None:
-    """Fetch a dataset's missing files into the cache, over verified TLS.
-
-    Example: `spam-gnn datasets fetch roman-empire`
-    """
-    from spam_gnn.commands.datasets import run_fetch
-
-    run_fetch(name)
 
 
 def main() -> None:

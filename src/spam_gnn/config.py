@@ -34,7 +34,7 @@ class SpaMConfig:
     scaling: Scaling = "auto"  # of features: rows of counts get norm one, other columns are standardised
     dropout: float = 0.5
     norm: Norm = "layer"
-    residual: bool = True
+    residual: bool = False  # H + layer(H); the self term W_self already carries a node along (docs/trials.md)
     # sparse signed layer
     coder: str = "uniform"  # exact, unrolled, amortised, uniform (why this one: docs/trials.md)
     coder_steps: int = 3

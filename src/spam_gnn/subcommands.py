@@ -1,0 +1,79 @@
+"""The commands with commands of their own: `spam-gnn bench ...` and `spam-gnn datasets ...`. Parsing only."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+bench = typer.Typer(no_args_is_help=True, help="Measure this machine.")
+
+
+@bench.command("speed")
+def bench_speed(
+    graphs: Annotated[str, typer.Option("--graphs", help="Names, such as texas,squirrel,random:1e6; empty for a set.")] = "",
+    repeats: Annotated[int, typer.Option("--repeats", min=1, help="Rounds, in which every model takes its turn.")] = 15,
+    threads: Annotated[int, typer.Option("--threads", min=1, help="Threads for all models.")] = 1,
+    memory: Annotated[bool, typer.Option("--memory", help="Also peak memory, in a process of its own.")] = False,
+    kernel: Annotated[str, typer.Option("--kernel", help="auto, fused, csr or torch.")] = "auto",
+    as_json: Annotated[bool, typer.Option("--json", help="Print the figures as JSON.")] = False,
+) -> None:
+    """SpaM beside PyG's GCN and GAT: seconds of a training epoch and a prediction, and their ratios.
+
+    Example: `spam-gnn bench speed --graphs texas,squirrel --json`
+    """
+    from spam_gnn.commands.bench import run_speed
+
+    run_speed(graphs, repeats, threads, memory, kernel, as_json)
+
+
+datasets_app = typer.Typer(help="List, show, check and fetch benchmark datasets.", invoke_without_command=True)
+Json = Annotated[bool, typer.Option("--json", help="Print data instead of a table.")]
+Name = Annotated[str, typer.Argument(help="A dataset by name.")]
+
+
+@datasets_app.callback()
+def datasets(context: typer.Context, json: Json = False) -> None:
+    """All datasets by name, with what is present on this machine.
+
+    Examples: `spam-gnn datasets`, `spam-gnn datasets show texas`, `spam-gnn datasets check`
+    """
+    if context.invoked_subcommand is None:
+        from spam_gnn.commands.datasets import run_list
+
+        run_list(json)
+
+
+@datasets_app.command("show")
+def datasets_show(name: Name, json: Json = False) -> None:
+    """Statistics measured on the files, beside the paper's table, and why they differ.
+
+    Example: `spam-gnn datasets show minesweeper`
+    """
+    from spam_gnn.commands.datasets import run_show
+
+    run_show(name, json)
+
+
+@datasets_app.command("check")
+def datasets_check(
+    names: Annotated[list[str] | None, typer.Argument(help="Datasets; all without any.")] = None, json: Json = False
+) -> None:
+    """Verify files by SHA-256 and figures by measuring; exit code 2 if one is wrong.
+
+    Example: `spam-gnn datasets check texas cora`
+    """
+    from spam_gnn.commands.datasets import run_check
+
+    run_check(names or [], json)
+
+
+@datasets_app.command("fetch")
+def datasets_fetch(name: Name) -> None:
+    """Fetch a dataset's missing files into the cache, over verified TLS.
+
+    Example: `spam-gnn datasets fetch roman-empire`
+    """
+    from spam_gnn.commands.datasets import run_fetch
+
+    run_fetch(name)
