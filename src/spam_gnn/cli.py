@@ -94,7 +94,7 @@ def train(
     target: Target = None,
     weight: Weight = None,
     directed: Directed = False,
-    split: Annotated[str, typer.Option("--split", help="Number of a split, or 'all'.")] = "0",
+    split: Annotated[str, typer.Option("--split", help="Number of a split, or 'all' (split i with seed + i).")] = "0",
     protocol: Annotated[str | None, typer.Option("--protocol", help=PROTOCOLS)] = None,
     seed: Seed = 0,
     epochs: Annotated[int | None, typer.Option("--epochs", help="Most epochs to train.")] = None,

@@ -53,7 +53,8 @@ def run_training(request: TrainRequest) -> None:
     rows: list[dict[str, Any]] = []
     others: dict[str, list[dict[str, float]]] = {name: [] for name in references}
     for split in splits:
-        here = replace(settings, split=split)
+        # each split has a seed of its own, so that the luck of one start does not run through all of them
+        here = replace(settings, split=split, seed=settings.seed + (split if len(splits) > 1 else 0))
         folder = request.out if len(splits) == 1 else request.out / f"split-{split}"
         metrics, graph = _one(here, folder, request.resume)
         rows.append(metrics)
@@ -71,6 +72,8 @@ def _settings(request: TrainRequest) -> tuple[RunSettings, dict[str, Any]]:
         folders = [request.out, *sorted(request.out.glob("split-*"))]
         found = next((f for f in folders if (f / "config.json").exists()), request.out)
         stored = read_settings(found)
+        if found != request.out:  # one of several splits, whose seed is the run's plus its number
+            stored = replace(stored, seed=stored.seed - stored.split)
         usual = asdict(TrainConfig(**find(stored.name).train))
         return stored, {key: value for key, value in asdict(stored.train).items() if value != usual[key]}
     source = request.graph.data_source(request.protocol)
@@ -137,7 +140,8 @@ def _report(
     ]  # fmt: skip
     which = f"{len(rows)} splits, mean ± std" if len(rows) > 1 else f"split {rows[0]['split']}"
     which = ", ".join(part for part in (settings.source.split_protocol(), which) if part)
-    table(f"{name}: test, in percent ({which}, seed {settings.seed})",
+    seeds = f"seed {settings.seed}" if len(rows) == 1 else f"seeds from {settings.seed}"
+    table(f"{name}: test, in percent ({which}, {seeds})",
           ("model", *shown.values(), "runs"), lines)  # fmt: skip
     areas = [row["edge_sign_auroc"] for row in rows if row["edge_sign_auroc"] is not None]
     if areas:
