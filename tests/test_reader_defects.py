@@ -215,6 +215,7 @@ DEFECTS = {
         "graph.graphml: found no label column", "--label"),
     "graphml encoding": ("graphml", text("graph.graphml", "encoding='utf-8'", "encoding='utf-77'"), "graph.graphml", "XML"),
     "gexf entities": ("gexf", text("graph.gexf", "<gexf", '<!DOCTYPE a SYSTEM "file:///x"><gexf'), "graph.gexf:", "DOCTYPE"),
+    "gexf without a value": ("gexf", text("graph.gexf", 'value="7"', 'vblue="7"'), "graph.gexf:", "without a value"),
     "gexf version": ("gexf", text("graph.gexf", "<gexf [^>]*>", "<gexf>"),
         "graph.gexf: networkx cannot read this as gexf", "write_gexf"),
     "ogb no raw": ("ogb", lambda f: (f / "ogb" / "raw").rename(f / "ogb" / "rar"), "ogb: found no folder raw", "edge.csv.gz"),

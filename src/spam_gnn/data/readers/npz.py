@@ -40,7 +40,7 @@ def read_arrays(path: Path) -> tuple[dict[str, np.ndarray], list[str]]:
             raise defect(file, "found a single array (.npy); save all arrays by name with numpy.savez")
         if start[:1] == b"\x80":
             raise defect(file, "found a pickle, and no pickle is ever loaded; save the arrays by name with numpy.savez")
-        if not start.startswith(b"PK"):
+        if start[:4] not in (b"PK\x03\x04", b"PK\x05\x06"):
             raise defect(file, "this is no .npz file; write it with numpy.savez")
         handle.seek(0)
         try:

@@ -67,6 +67,8 @@ class _Walk:
                 if not end:
                     raise defect(self.file, f"found an edge without a {which}; give the ids of two nodes", line)
             self.edges.append((*ends, line))
+        elif name == "attvalue" and "value" not in attributes:  # networkx would take it for the text "None"
+            raise defect(self.file, "found an <attvalue> without a value; give it one, or delete it", line)
 
     def check(self) -> None:
         if self.graphs != 1:
