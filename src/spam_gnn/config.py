@@ -34,13 +34,13 @@ class SpaMConfig:
     scaling: Scaling = "auto"  # of features: rows of counts get norm one, other columns are standardised
     dropout: float = 0.5
     norm: Norm = "layer"
-    residual: bool = False  # H + layer(H); the self term W_self already carries a node along (docs/trials.md)
+    residual: bool = False  # H + layer(H)
     # sparse signed layer
     coder: str = "uniform"  # exact, unrolled, amortised, uniform (why this one: docs/trials.md)
     coder_steps: int = 3
     penalty: float = 0.01
     aggregate: Aggregate = "normalised"
-    self_term: bool = True
+    self_term: bool = False  # W_self h_i; the normalised aggregate has the node itself among those it averages
     separate_signs: bool = True
     gamma: float = 0.2
     gamma_mode: GammaMode = "learned"
