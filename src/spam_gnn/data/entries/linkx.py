@@ -12,7 +12,7 @@ _GITHUB = "https://github.com/CUAI/Non-Homophily-Large-Scale/raw/master/data"
 _DRIVE = "https://drive.usercontent.google.com/download?confirm=t&id="
 _OGB = "https://snap.stanford.edu/ogb/data/nodeproppred/arxiv.zip"
 _SOURCE = "CUAI/Non-Homophily-Large-Scale"
-_LIM = "Lim et al., Large Scale Learning on Non-Homophilous Graphs, NeurIPS 2021, table of datasets"
+_LIM = "Lim et al., Large Scale Learning on Non-Homophilous Graphs, NeurIPS 2021, as later papers repeat it; not measured here"
 _RANDOM = "random:0.5/0.25/0.25"
 _GENDER = ("labels are gender as written in 2005; unlabelled nodes (-1) stay in the graph and outside every split",)
 _CLASS_INSENSITIVE = (
