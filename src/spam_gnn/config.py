@@ -40,7 +40,7 @@ class SpaMConfig:
     coder_steps: int = 3
     penalty: float = 0.01
     aggregate: Aggregate = "normalised"
-    self_term: bool = False  # W_self h_i; the normalised aggregate has the node itself among those it averages
+    self_term: bool = True  # W_self h_i, with which a node carries itself along (why no residual beside it: docs/trials.md)
     separate_signs: bool = True
     gamma: float = 0.2
     gamma_mode: GammaMode = "learned"
