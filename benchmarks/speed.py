@@ -44,7 +44,7 @@ def kept(name: str, job: Callable[[], Any]) -> Any:
 
 def one_graph(name: str) -> dict[str, Any]:
     large = name == "random:1e7"
-    found = measure(name, repeats=4 if large else 15, budget=90.0)
+    found = measure(name, repeats=4 if large else 15, budget=40.0)
     for model in MODELS:
         found["models"][model]["peak_memory_mb"] = peak_memory(name, model)
     return found
