@@ -96,7 +96,9 @@ def digits(
     clean = torch.tensor(images, dtype=torch.float32)
     y = torch.tensor(labels, dtype=torch.int64)
     n = y.numel()
-    near = NearestNeighbors(n_neighbors=neighbours + 1).fit(clean.numpy()).kneighbors(return_distance=False)
+    # a tree, not matrix products: clean images have equal distances, and products round them by the number of threads
+    search = NearestNeighbors(n_neighbors=neighbours + 1, algorithm="kd_tree").fit(clean.numpy())
+    near = search.kneighbors(return_distance=False)
     # kneighbors() without argument excludes the point itself
     near = torch.from_numpy(near[:, :neighbours])
     true = torch.stack([near.reshape(-1), torch.arange(n).repeat_interleave(neighbours)])
