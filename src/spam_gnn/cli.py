@@ -68,7 +68,7 @@ def _options(
 
 @app.command()
 def demo(out: Out = Path("demo-run"), seed: Seed = 0) -> None:
-    """Train on handwritten digits with planted wrong edges, beside two baselines; about a minute.
+    """Train on handwritten digits with planted wrong edges, beside two baselines; half a minute.
 
     Example: `spam-gnn demo --out demo-run`, then open demo-run/report.html.
     """
