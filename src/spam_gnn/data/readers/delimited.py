@@ -253,7 +253,7 @@ def _numbers(frame: pd.DataFrame, columns: Sequence[str]) -> dict[str, np.ndarra
     numeric = [name for name in columns if kinds[name] in "iuf"]
     with np.errstate(over="ignore"):  # what float32 cannot hold becomes infinite, and the column is left out
         values = frame[numeric].to_numpy(np.float32)
-    finite: list[bool] = np.isfinite(values).all(axis=0).tolist()
+    finite = np.asarray(np.isfinite(values).all(axis=0))
     return {name: values[:, place] for place, name in enumerate(numeric) if finite[place]}
 
 
