@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import resource
 import sys
 from pathlib import Path
@@ -33,7 +34,15 @@ def allowed_threads() -> int:
 
 
 def peak_memory_mb() -> float:
-    """The most resident memory this process has held, in MiB."""
+    """The most resident memory this process has held, in MiB.
+
+    Linux counts it in VmHWM; ru_maxrss there starts from what the parent process held, which is not this one's doing.
+    """
+    status = Path("/proc/self/status")
+    if status.is_file():
+        found = re.search(r"VmHWM:\s+(\d+) kB", status.read_text())
+        if found is not None:
+            return int(found.group(1)) / 1024.0
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak / (1024.0 * 1024.0 if sys.platform == "darwin" else 1024.0)
 
