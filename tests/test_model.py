@@ -161,7 +161,7 @@ def test_the_total_is_the_weighted_sum_of_its_parts(graph):
     loss = objective(model.config, model.posterior, model.prior, prepared, outcome, context)
     c = model.config
     total = (loss.class_ + c.sparsity_weight * loss.sparsity + c.structure_weight * loss.structure
-             + c.belief_weight * loss.belief + c.evidence_weight * loss.evidence)  # fmt: skip
+             + c.belief_weight * loss.belief + c.evidence_weight * loss.evidence + c.lesson_weight * loss.lesson)  # fmt: skip
     torch.testing.assert_close(loss.total, total)
     target = graph.train_mask & ~context
     torch.testing.assert_close(loss.class_, F.nll_loss(outcome.prediction.log_marginal[target], graph.y[target]))
@@ -226,3 +226,25 @@ def test_isolated_nodes_and_empty_graphs(preset):
     model = small(graph, preset=preset)
     fit(model, graph, TrainConfig(epochs=2), seed=0)
     assert torch.isfinite(model.predict(model.prepare(graph), 0).probability).all()
+
+
+def test_lesson_teaches_feature_beliefs_what_propagation_concluded(graph):
+    few = replace(graph, train_mask=torch.arange(80) < 16)  # 64 unlabelled to 16 labelled: share 0.1 * (4 - 1)
+    model = small(few)
+    prepared = model.prepare(few)
+    outcome = model(prepared, few.train_mask, seed=0, samples=2)
+    before, after = outcome.distribution.node_logits
+    loss = objective(model.config, model.posterior, model.prior, prepared, outcome, few.train_mask)
+    each = -(torch.softmax(after, -1) * torch.log_softmax(before, -1)).sum(-1)
+    torch.testing.assert_close(loss.lesson, 0.3 * each[16:].mean())
+    loss.lesson.backward()
+    assert model.posterior.second.grad.abs().sum() > 0
+    assert model.posterior.trust.grad is None  # the teacher is not changed by its lesson
+
+
+def test_no_lesson_where_labels_are_as_many_as_guesses(graph):
+    half = replace(graph, train_mask=torch.arange(80) < 40)
+    model = small(half)
+    prepared = model.prepare(half)
+    outcome = model(prepared, half.train_mask, seed=0, samples=2)
+    assert objective(model.config, model.posterior, model.prior, prepared, outcome, half.train_mask).lesson == 0.0

@@ -26,6 +26,7 @@ class Loss:
         structure: KL(q || prior) - E_q[log p(A | Z)] per edge.
         belief: cross-entropy of the posterior's own class beliefs on labelled nodes (0 for posteriors without any).
         evidence: minus the log likelihood per edge of the class compatibility (0 for posteriors without one).
+        lesson: cross-entropy by which the feature beliefs learn from the refined ones on unlabelled nodes (0 without any).
     """
 
     total: Tensor
@@ -34,12 +35,13 @@ class Loss:
     structure: Tensor
     belief: Tensor
     evidence: Tensor
+    lesson: Tensor
 
     def parts(self) -> dict[str, Tensor]:
         """Name -> value, the order they are logged in."""
         return {
             "loss": self.total, "class": self.class_, "sparsity": self.sparsity, "structure": self.structure,
-            "belief": self.belief, "evidence": self.evidence,
+            "belief": self.belief, "evidence": self.evidence, "lesson": self.lesson,
         }  # fmt: skip
 
 
@@ -66,20 +68,22 @@ def objective(
     class_ = class_loss(outcome.prediction, graph.y, target)
     sparsity = outcome.code_norm.mean()
     zero = class_.new_zeros(())
-    structure = belief = evidence = zero
+    structure = belief = evidence = lesson = zero
     if outcome.distribution is not None:
         structure = prior.structure(outcome.distribution, graph, context)
         belief = _belief_loss(outcome.distribution.node_logits, graph, target)
         if isinstance(posterior, BeliefPosterior):
             evidence = -posterior.edge_log_evidence(outcome.distribution, graph)
+            lesson = _lesson(outcome.distribution.node_logits, graph)
     total = (
         class_
         + c.sparsity_weight * sparsity
         + c.structure_weight * structure
         + c.belief_weight * belief
         + c.evidence_weight * evidence
+        + c.lesson_weight * lesson
     )
-    return Loss(total, class_, sparsity, structure, belief, evidence)
+    return Loss(total, class_, sparsity, structure, belief, evidence, lesson)
 
 
 def _belief_loss(node_logits: tuple[Tensor, ...], graph: Graph, target: Tensor) -> Tensor:
@@ -88,3 +92,18 @@ def _belief_loss(node_logits: tuple[Tensor, ...], graph: Graph, target: Tensor) 
     for logits, nodes in zip(node_logits, (graph.train_mask, target), strict=False):
         loss = loss + F.cross_entropy(logits[nodes], graph.y[nodes])
     return loss
+
+
+def _lesson(node_logits: tuple[Tensor, ...], graph: Graph) -> Tensor:
+    """The maximisation step of EM: feature beliefs fit what belief propagation concluded of the nodes without a label.
+
+    Few labels make weak feature beliefs, and propagation over many edges knows better. Its share of the loss is a tenth for
+    every time that unlabelled nodes outnumber the labelled ones, at most one: with as many labels as nodes without there is
+    nothing to be learned from guesses (docs/trials.md).
+    """
+    rest, labelled = int((~graph.train_mask).sum()), int(graph.train_mask.sum())
+    share = min(max(0.1 * (rest / max(labelled, 1) - 1.0), 0.0), 1.0)
+    if share == 0.0 or len(node_logits) < 2:
+        return node_logits[0].new_zeros(())
+    before, after = (logits[~graph.train_mask] for logits in node_logits)
+    return share * F.cross_entropy(before, torch.softmax(after.detach(), -1))
