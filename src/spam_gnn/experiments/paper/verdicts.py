@@ -21,9 +21,9 @@ def best_accuracy_verdict(records: Sequence[Record], columns: Sequence[str]) -> 
     held = "holds" if len(here) >= len(there) else "holds in part" if here else "does not hold"
     return (
         f"{made.progress}The paper's claim of the best accuracy {held} here: SpaM is first on {len(here)} of "
-        f"{len(claimed)} of its datasets ({', '.join(here) or 'none'}), in the paper's table on {len(there)} of them; its mean rank is "
-        f"{made.mean_rank(OURS):.1f} among {len(made.models)} systems over {len(made.datasets)} datasets, and it is above the "
-        f"paper's own figure for SpaM on {len(above)} of {len(claimed)}."
+        f"{len(claimed)} of its datasets ({', '.join(here) or 'none'}), in the paper's table on {len(there)} of them; its mean "
+        f"rank is {made.mean_rank(OURS):.1f} among {len(made.models)} systems over {len(made.datasets)} datasets, and it is "
+        f"above the paper's own figure for SpaM on {len(above)} of {len(claimed)}."
     )
 
 
