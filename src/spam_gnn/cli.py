@@ -32,7 +32,7 @@ from spam_gnn.arguments import (
     Weight,
 )
 from spam_gnn.errors import BadInput, SpamError
-from spam_gnn.subcommands import bench, datasets_app, reproduce
+from spam_gnn.subcommands import bench, datasets_app, reproduce, tune
 from spam_gnn.version import __version__
 
 app = typer.Typer(
@@ -50,6 +50,7 @@ app = typer.Typer(
 app.add_typer(bench, name="bench")
 app.add_typer(datasets_app, name="datasets")
 app.command()(reproduce)
+app.command()(tune)
 
 
 def _version(asked: bool) -> None:

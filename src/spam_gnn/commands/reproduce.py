@@ -10,6 +10,7 @@ from spam_gnn.commands.console import OUT, table
 from spam_gnn.commands.grid_view import duration, grid_view
 from spam_gnn.data.catalog import spec_of
 from spam_gnn.errors import BadInput, RunsFailed
+from spam_gnn.experiments.cluster import connect, run_on_cluster
 from spam_gnn.experiments.execute import Limits
 from spam_gnn.experiments.grid import run_grid
 from spam_gnn.experiments.progress import GridState
@@ -30,6 +31,7 @@ class ReproduceRequest:
     out: Path
     page: Path
     workers: int
+    cluster: str | None
     models: str
     datasets: str
     splits: int | None
@@ -112,12 +114,20 @@ def _do(study: Study, store: RunStore, wanted: Filter, request: ReproduceRequest
         tried = sum(store.forget_failure(spec) for spec in specs)
         OUT.print(f"{study.name}: {tried} failed runs will be tried again")
     while True:
-        with grid_view(request.workers) as watch:
-            state = run_grid(specs, store, workers=request.workers, limits=limits, watch=watch)
+        state = _run(specs, store, limits, request)
         further = wanted(study.specs(store))
         if set(further) <= set(specs):
             return _failures(state)
         specs = further
+
+
+def _run(specs: list[RunSpec], store: RunStore, limits: Limits, request: ReproduceRequest) -> GridState:
+    """On this machine or on a cluster."""
+    if request.cluster is None:
+        with grid_view(request.workers) as watch:
+            return run_grid(specs, store, workers=request.workers, limits=limits, watch=watch)
+    with connect(request.cluster) as client, grid_view(max(sum(client.nthreads().values()), 1)) as watch:
+        return run_on_cluster(specs, store, client, limits=limits, watch=watch)
 
 
 def _failures(state: GridState) -> list[str]:

@@ -26,6 +26,10 @@ from spam_gnn.experiments.store import RunStore
 Outcome = Literal["ready", "ok", "failed", "present", "busy", "disk", "changed"]
 
 
+class SourcesChanged(SpamError):
+    """Planner and worker do not run the same code."""
+
+
 @dataclass(frozen=True)
 class Answer:
     """What became of a run: recorded (`ok`, `failed`), recorded before (`present`), in other hands (`busy`), or not recorded
@@ -57,16 +61,24 @@ def request(spec: RunSpec, limits: Limits) -> str:
     return json.dumps({"spec": spec.to_json(), "hash": spec.spec_hash, "limits": asdict(limits)}) + "\n"
 
 
-def answer_line(store: RunStore, line: str) -> Answer:
-    """Do what one line asks for. A spec that this process reads otherwise than its sender was made by other sources."""
+def read_request(line: str) -> tuple[RunSpec, Limits]:
+    """The inverse of :func:`request`. A spec that is read otherwise than its sender meant it was made by other sources."""
     asked: dict[str, Any] = json.loads(line)
     try:
         spec = RunSpec.from_json(asked["spec"])
     except (KeyError, TypeError, SpamError):
         spec = None
     if spec is None or spec.spec_hash != asked["hash"]:
-        return Answer("changed", "the sources changed while the grid was running; start it again")
-    return perform(store, spec, Limits(**asked["limits"]))
+        raise SourcesChanged("the sources differ from those that planned the grid; update them all and start it again")
+    return spec, Limits(**asked["limits"])
+
+
+def answer_line(store: RunStore, line: str) -> Answer:
+    """Do what one line asks for."""
+    try:
+        return perform(store, *read_request(line))
+    except SourcesChanged as error:
+        return Answer("changed", str(error))
 
 
 def _end_with_parent(parent: int) -> None:
