@@ -90,7 +90,7 @@ def reproduce(
     models: Annotated[str, typer.Option("--models", help="Only these systems, such as spam,gcn.")] = "",
     datasets: Annotated[str, typer.Option("--datasets", help="Only these datasets, such as texas,cornell.")] = "",
     splits: Annotated[int | None, typer.Option("--splits", min=1, help="Only the first splits (or seeds).")] = None,
-    time_limit: Annotated[float, typer.Option("--time-limit", help="Seconds a run may take.")] = 3600.0,
+    time_limit: Annotated[float, typer.Option("--time-limit", help="Seconds of computing a run may take.")] = 3600.0,
     memory_limit: Annotated[float | None, typer.Option("--memory-limit", help="GiB a run may take; its share else.")] = None,
     retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Try failed runs again.")] = False,
     render_only: Annotated[bool, typer.Option("--render-only", help="Run nothing; render what is there.")] = False,

@@ -16,7 +16,7 @@ from spam_gnn.experiments.store import Record, RunStore
 from spam_gnn.files import write_durably
 
 _KEPT = ("reason", "test", "val", "test_calibrated", "temperature", "edges", "measures", "epochs", "best_epoch", "seconds",
-         "seconds_per_epoch", "seconds_total", "peak_memory_mb", "findings")  # fmt: skip
+         "seconds_per_epoch", "seconds_total", "cpu_seconds", "peak_memory_mb", "findings")  # fmt: skip
 _SHARED = (("spec", "settings"), ("spec", "train"), ("made",))
 
 

@@ -29,7 +29,7 @@ class WorkerProcess:
         self.spec: RunSpec | None = None
         self.ready = False
         self.served = 0
-        self._begun = 0.0
+        self._begun = self._computed = 0.0
         self._heard = b""
         self._log = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the worker
         self.process = subprocess.Popen(
@@ -57,6 +57,7 @@ class WorkerProcess:
         """Start a run; a worker that is gone meanwhile is found out by :meth:`hear`."""
         assert self.process.stdin is not None
         self.spec, self._begun, self.served = spec, time.monotonic(), self.served + 1
+        self._computed = _cpu_seconds(self.process.pid)
         try:
             self.process.stdin.write(request(spec, self.limits).encode())
             self.process.stdin.flush()
@@ -85,8 +86,8 @@ class WorkerProcess:
             held = psutil.Process(self.process.pid).memory_info().rss / 2**20
         except psutil.Error:
             return None
-        late = max(self.seconds - GRACE_SECONDS - 0.1 * self.seconds, 0.0)
-        return self.limits.broken(late, held)
+        computed = _cpu_seconds(self.process.pid) - self._computed
+        return self.limits.broken(computed - GRACE_SECONDS, self.seconds - GRACE_SECONDS, held)
 
     def kill(self) -> None:
         """End at once, and wait for the end."""
@@ -112,6 +113,14 @@ class WorkerProcess:
         self._log.seek(max(self._log.tell() - 2000, 0))
         lines = self._log.read().decode(errors="replace").strip().splitlines()
         return f"{how}: {lines[-1]}" if lines and code > 0 else how
+
+
+def _cpu_seconds(pid: int) -> float:
+    try:
+        times = psutil.Process(pid).cpu_times()
+    except psutil.Error:
+        return 0.0
+    return times.user + times.system
 
 
 def _environment() -> dict[str, str]:
