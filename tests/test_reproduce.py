@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import csv
 import json
+import shlex
 import sys
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -125,6 +127,20 @@ def test_the_five_best_are_chosen_on_validation_once_the_row_exists(tmp_path, mo
     assert plan.best_on_validation(Store(), "actor", 3, 5) == ("m5", "m4", "m3", "m2", "m1")
     del values["m0", 2]
     assert plan.best_on_validation(Store(), "actor", 3, 5) == ()
+
+
+def test_every_command_of_the_page_is_understood(monkeypatch, capsys):
+    asked = []
+    monkeypatch.setattr("spam_gnn.commands.reproduce.run_reproduce", asked.append)
+    monkeypatch.setattr("spam_gnn.commands.tune.run_tune", lambda *options: asked.append(options))
+    page = Path(__file__).resolve().parents[1] / "docs" / "reproduce.md"
+    lines = page.read_text().partition("```bash\n")[2].partition("```")[0].splitlines()
+    for line in lines:
+        code, said = run(monkeypatch, capsys, *shlex.split(line, comments=True)[1:])
+        assert code == 0, (line, said.err)
+    assert len(asked) == len(lines) == 7
+    assert asked[3].splits == 3
+    assert asked[-1][:2] == ("spam", "texas")
 
 
 def run(monkeypatch, capsys, *arguments):

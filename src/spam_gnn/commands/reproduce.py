@@ -156,7 +156,10 @@ def _show_plan(chosen: list[Study], store: RunStore, wanted: Filter) -> None:
 
 def _publish(study: Study, store: RunStore, wanted: Filter, request: ReproduceRequest) -> None:
     """Tables and figures of a whole study go to --out; those of a part of it are only printed."""
-    if wanted.whole:
+    if study.compute is not None and request.render_only:
+        result = publish_again(study, request.out)
+        OUT.print(f"{study.name}: {result.verdict}", markup=False)
+    elif wanted.whole:
         records = planned_records(study.specs(store), store) + (study.compute() if study.compute is not None else [])
         result = publish(study, records, request.out)
         OUT.print(f"{study.name}: {result.verdict or 'written'}\nwritten to {request.out / study.name}.md", markup=False)
