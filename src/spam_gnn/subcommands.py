@@ -1,7 +1,8 @@
-"""The commands with commands of their own: `spam-gnn bench ...` and `spam-gnn datasets ...`. Parsing only."""
+"""The researcher's commands (`reproduce`, `tune`), and those with commands of their own (`bench`, `datasets`). Parsing only."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -77,3 +78,53 @@ def datasets_fetch(name: Name) -> None:
     from spam_gnn.commands.datasets import run_fetch
 
     run_fetch(name)
+
+
+def reproduce(
+    name: Annotated[str | None, typer.Argument(help="A study, or 'all'; a list without it.")] = None,
+    store: Annotated[Path, typer.Option("--store", help="Folder of runs; what is there is not done again.")] = Path("runs"),
+    out: Annotated[Path, typer.Option("--out", help="Folder of tables and figures.")] = Path("results"),
+    page: Annotated[Path, typer.Option("--page", help="The page assembled of all studies in --out.")] = Path("RESULTS.md"),
+    workers: Annotated[int, typer.Option("--workers", min=1, help="Processes, one thread each.")] = 1,
+    cluster: Annotated[str | None, typer.Option("--cluster", help="Address of a dask scheduler, instead of --workers.")] = None,
+    models: Annotated[str, typer.Option("--models", help="Only these systems, such as spam,gcn.")] = "",
+    datasets: Annotated[str, typer.Option("--datasets", help="Only these datasets, such as texas,cornell.")] = "",
+    splits: Annotated[int | None, typer.Option("--splits", min=1, help="Only the first splits (or seeds).")] = None,
+    time_limit: Annotated[float, typer.Option("--time-limit", help="Seconds of computing a run may take.")] = 3600.0,
+    memory_limit: Annotated[float | None, typer.Option("--memory-limit", help="GiB a run may take; its share else.")] = None,
+    retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Try failed runs again.")] = False,
+    render_only: Annotated[bool, typer.Option("--render-only", help="Run nothing; render what is there.")] = False,
+    from_records: Annotated[bool, typer.Option("--from-records", help="Render from --out's records; no store.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be run.")] = False,
+) -> None:
+    """Measure a table or figure of the paper: all its runs, resumable, then Markdown, LaTeX, CSV and figures.
+
+    Examples: `spam-gnn reproduce table-main --workers 2`, `spam-gnn reproduce table-main --models spam,gcn --datasets texas`
+    """
+    from spam_gnn.commands.reproduce import ReproduceRequest, run_reproduce
+
+    run_reproduce(ReproduceRequest(
+        name, store, out, page, workers, cluster, models, datasets, splits, time_limit, memory_limit, retry_failed,
+        render_only, from_records, dry_run,
+    ))  # fmt: skip
+
+
+def tune(
+    model: Annotated[str, typer.Argument(help="A system by name; see `spam-gnn models`.")],
+    dataset: Annotated[str, typer.Argument(help="A dataset by name.")],
+    trials: Annotated[int, typer.Option("--trials", min=1, help="Choices of settings, the defaults among them.")] = 30,
+    splits: Annotated[int, typer.Option("--splits", min=1, help="Splits whose validation accuracy is averaged.")] = 3,
+    epochs: Annotated[int, typer.Option("--epochs", min=1, help="Most epochs of a run.")] = 200,
+    seed: Annotated[int, typer.Option("--seed", help="Of the choices.")] = 0,
+    store: Annotated[Path, typer.Option("--store", help="Folder of runs; what is there is not done again.")] = Path("runs"),
+    out: Annotated[Path, typer.Option("--out", help="Folder of chosen settings.")] = Path("studies"),
+    time_limit: Annotated[float, typer.Option("--time-limit", help="Seconds a run may take.")] = 3600.0,
+) -> None:
+    """Choose a system's settings for a dataset on validation nodes, with the same budget for every system; resumable.
+
+    Example: `spam-gnn tune spam texas --trials 30`
+    """
+    from spam_gnn.commands.tune import run_tune
+    from spam_gnn.experiments.tune import TuneBudget
+
+    run_tune(model, dataset, store, out, TuneBudget(trials, splits, epochs, min(60, epochs), seed), time_limit)

@@ -1,0 +1,199 @@
+"""From records to tables: what is written, that it is the same without the store, and what a person is told."""
+
+from __future__ import annotations
+
+import csv
+import json
+import shlex
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from spam_gnn.cli import main
+from spam_gnn.experiments import study as registry
+from spam_gnn.experiments.paper import plan, published, table_main
+from spam_gnn.experiments.paper.comparison import Comparison
+from spam_gnn.experiments.publish import assemble, publish, publish_again
+from spam_gnn.experiments.records import compact, planned_records, read_records, write_records
+from spam_gnn.experiments.spec import RunSpec
+from spam_gnn.experiments.store import RunStore
+from spam_gnn.experiments.study import Study, StudyResult
+from spam_gnn.report.exhibit import ResultTable
+from spam_gnn.report.study_page import render_studies
+
+SCORES = {"spam": (0.80, 0.84, 0.88), "gcn": (0.60, 0.55, 0.50), "mlp": (0.79, 0.80, 0.90)}
+MADE = {"code": {"version": "0", "commit": "c" * 40, "dirty": False}, "machine": {"processor": "p"},
+        "packages": {"python": "3", "torch": "2"}}  # fmt: skip
+
+
+def made_up(model, split, accuracy):
+    spec = RunSpec.of("texas", model, split=split, seed=split)
+    return {"status": "ok", "hash": spec.spec_hash, "spec": spec.to_json(), **MADE, "seconds": 1.0,
+            "test": {"accuracy": accuracy, "ece": 1 / 3}, "val": {"accuracy": accuracy}, "data_sha256": "d" * 64}  # fmt: skip
+
+
+@pytest.fixture
+def records():
+    rows = [made_up(model, split, value) for model, values in SCORES.items() for split, value in enumerate(values)]
+    lost = made_up("gcn", 2, 0.5)
+    failed = {"status": "failed", "hash": lost["hash"], "spec": lost["spec"], "reason": "time limit", "detail": "long"}
+    return [failed if row["hash"] == lost["hash"] else row for row in rows]
+
+
+def test_ranks_are_on_shared_splits_and_the_failed_is_last(records):
+    made = Comparison(records, ("texas", "cornell"))
+    assert made.datasets == ("texas",)
+    assert made.models == ("spam", "mlp", "gcn")
+    assert made.rank("gcn", "texas") == 3.0
+    assert made.best_other("texas") == "mlp"
+    pair, _ = made.against("texas")["mlp"]
+    assert pair.difference == pytest.approx(1.0)  # (1 + 4 - 2) / 3
+    assert pair.pairs == 3
+    assert made.first_places == ["texas"]
+
+
+def test_compact_records_say_the_same(tmp_path, records):
+    short = [compact(record) for record in records]
+    write_records(tmp_path / "x.jsonl", short)
+    assert read_records(tmp_path / "x.jsonl") == short
+    assert short[0]["test"]["ece"] == 0.333333
+    assert short[0]["spec"] == records[0]["spec"]
+    assert all("detail" not in record for record in short)
+    lines = (tmp_path / "x.jsonl").read_text().splitlines()
+    assert max(map(len, lines[-9:])) < 400
+
+
+def test_a_study_is_written_in_every_format_and_again_without_the_store(tmp_path, records):
+    result = publish(table_main.STUDY, records, tmp_path / "results")
+    assemble(tmp_path / "results", tmp_path / "RESULTS.md")
+    files = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    assert {path.suffix for path in files} == {".md", ".csv", ".tex", ".png", ".svg", ".jsonl", ".html"}
+    publish_again(table_main.STUDY, tmp_path / "results")
+    assemble(tmp_path / "results", tmp_path / "RESULTS.md")
+    assert {path: path.read_bytes() for path in files} == files
+
+    assert "SpaM is first on 1 of 1 of its datasets (texas)" in result.verdict
+    assert "above the paper's own figure for SpaM on 1 of 1" in result.verdict  # 84.0 against 83.8
+    text = (tmp_path / "RESULTS.md").read_text()
+    assert "84.0 ± 4.0 (3/3)" in text
+    assert "57.5 ± 3.5 (2/3)" in text  # the failed run is counted and named
+    assert "GCN on texas: time limit" in text
+    assert "![" in text
+    assert "](results/table-main.png)" in text
+    page = (tmp_path / "results" / "index.html").read_text()
+    assert "data:image/svg+xml;base64," in page
+    assert "http-equiv" in page
+    with (tmp_path / "results" / "table-main-cells.csv").open() as handle:
+        cells = {row["system"]: row for row in csv.DictReader(handle)}
+    assert float(cells["mlp"]["spam_minus_system"]) == pytest.approx(1.0)
+    assert cells["gcn"]["command"] == "spam-gnn reproduce table-main --models gcn --datasets texas"
+    assert float(cells["spam"]["paper"]) == published.paper_figure("spam", "texas").mean
+
+
+def test_an_unfinished_study_says_so(tmp_path, records):
+    store = RunStore(tmp_path)
+    spec = RunSpec.of("texas", "spam", split=9, seed=9)
+    missing = planned_records([spec, spec], store)
+    assert [record["status"] for record in missing] == ["missing"]
+    verdict = table_main.render([compact(record) for record in [*records, *missing]]).verdict
+    assert verdict.startswith("Not complete, 9 of 10 runs so far.")
+
+
+def test_formats_escape_what_they_must():
+    table = ResultTable("t", ("a|b", "50 %"), (("x_y & <z>", 1.23456), ("none", None)), frozenset({(0, 1)}))
+    assert r"x\_y \& $<$z>" in table.latex()
+    assert r"\textbf{1.23}" in table.latex()
+    assert "| **1.23** |" in table.markdown()
+    assert table.csv().splitlines()[1:] == ["x_y & <z>,1.23456", "none,"]
+    page = render_studies("t", "<script>alert(1)</script>", {})
+    assert "<script>" not in page
+
+
+def test_the_five_best_are_chosen_on_validation_once_the_row_exists(tmp_path, monkeypatch):
+    names = ("spam", *(f"m{k}" for k in range(7)))
+    monkeypatch.setattr(plan, "system_names", lambda: names)
+    monkeypatch.setattr(plan, "table_run", lambda _, model, split, __: (model, split))
+    values = {(model, split): 0.1 * place for place, model in enumerate(names) for split in range(3)}
+
+    class Store:
+        def read(self, key):
+            if key not in values:
+                return None
+            status = "failed" if key == ("m6", 1) else "ok"  # the best by far, but it failed once
+            return {"status": status, "val": {"accuracy": values[key]}, "test": {"accuracy": 1.0 - values[key]}}
+
+    assert plan.best_on_validation(Store(), "actor", 3, 5) == ("m5", "m4", "m3", "m2", "m1")
+    del values["m0", 2]
+    assert plan.best_on_validation(Store(), "actor", 3, 5) == ()
+
+
+def test_every_command_of_the_page_is_understood(monkeypatch, capsys):
+    asked = []
+    monkeypatch.setattr("spam_gnn.commands.reproduce.run_reproduce", asked.append)
+    monkeypatch.setattr("spam_gnn.commands.tune.run_tune", lambda *options: asked.append(options))
+    page = Path(__file__).resolve().parents[1] / "docs" / "reproduce.md"
+    lines = page.read_text().partition("```bash\n")[2].partition("```")[0].splitlines()
+    for line in lines:
+        code, said = run(monkeypatch, capsys, *shlex.split(line, comments=True)[1:])
+        assert code == 0, (line, said.err)
+    assert len(asked) == len(lines) == 7
+    assert asked[3].splits == 3
+    assert asked[-1][:2] == ("spam", "texas")
+
+
+def run(monkeypatch, capsys, *arguments):
+    monkeypatch.setattr(sys, "argv", ["spam-gnn", *map(str, arguments)])
+    with pytest.raises(SystemExit) as stop:
+        main()
+    return stop.value.code, capsys.readouterr()
+
+
+def test_the_command_runs_a_study_to_its_end(tmp_path, monkeypatch, capsys):
+    """Runs that are asked for because of the results of others are done too; a failed one gives exit code 6."""
+    monkeypatch.chdir(tmp_path)
+    quick = {"epochs": 2, "patience": 2}
+    first = RunSpec.of("csbm", "mlp", train=quick)
+    second, bad = replace(first, seed=1), RunSpec.of("csbm", "mlp", train={"epochs": 2, "learning_rate": 1e30})
+
+    def specs(store):
+        return [first, bad, second] if store.read(first) else [first]
+
+    def render(records):
+        return StudyResult(f"{len(records)} records\n", verdict="It is tiny.")
+
+    study = Study("tiny", "A tiny study", specs, render)
+    monkeypatch.setattr(registry, "studies", lambda: {"tiny": study})
+    monkeypatch.setattr("spam_gnn.commands.reproduce.studies", lambda: {"tiny": study})
+    monkeypatch.setattr("spam_gnn.experiments.publish.studies", lambda: {"tiny": study})
+    code, said = run(monkeypatch, capsys, "reproduce", "tiny", "--dry-run")
+    assert code == 0
+    assert "to do" in said.out
+    code, said = run(monkeypatch, capsys, "reproduce", "tiny")
+    assert code == 6
+    assert "1 runs failed" in said.err
+    assert "3 records" in (tmp_path / "RESULTS.md").read_text()
+    kept = [json.loads(line)["status"] for line in (tmp_path / "results" / "records" / "tiny.jsonl").read_text().splitlines()
+            if "status" in line]  # fmt: skip
+    assert sorted(kept) == ["failed", "ok", "ok"]
+    code, said = run(monkeypatch, capsys, "reproduce", "all", "--from-records")
+    assert code == 0
+    assert "It is tiny." in said.out
+
+
+@pytest.mark.parametrize(("arguments", "message"), [
+    (("reproduce", "table-mian"), "did you mean 'table-main'?"),
+    (("reproduce", "table-main", "--models", "gnc"), "did you mean 'gcn'?"),
+    (("reproduce", "table-main", "--datasets", "texass"), "did you mean 'texas'?"),
+    (("reproduce", "table-main", "--datasets", "cora"), "found no run"),
+    (("reproduce", "table-main", "--from-records"), "not found"),
+    (("reproduce", "table-main", "--time-limit", "-1"), "use a number above 0"),
+    (("tune", "gnc", "texas"), "did you mean 'gcn'?"),
+])  # fmt: skip
+def test_mistakes_are_one_line(tmp_path, monkeypatch, capsys, arguments, message):
+    monkeypatch.chdir(tmp_path)
+    code, said = run(monkeypatch, capsys, *arguments)
+    assert code == 2
+    assert message in said.err
+    assert said.err.count("\n") == 1
