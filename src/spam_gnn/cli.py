@@ -32,7 +32,7 @@ from spam_gnn.arguments import (
     Weight,
 )
 from spam_gnn.errors import BadInput, SpamError
-from spam_gnn.subcommands import bench, datasets_app
+from spam_gnn.subcommands import bench, datasets_app, reproduce
 from spam_gnn.version import __version__
 
 app = typer.Typer(
@@ -42,12 +42,14 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
     help="Labels, honest probabilities and a verdict on every edge, for graphs whose edges cannot be trusted.",
-    epilog="Exit codes: 0 ok, 2 bad input, 3 too large for memory, 4 disk, 5 diverged, 70 our bug, 130/143 interrupted.",
+    epilog="Exit codes: 0 ok, 2 bad input, 3 too large for memory, 4 disk, 5 diverged, 6 runs failed, 70 our bug, "
+    "130/143 interrupted.",
 )
 
 
 app.add_typer(bench, name="bench")
 app.add_typer(datasets_app, name="datasets")
+app.command()(reproduce)
 
 
 def _version(asked: bool) -> None:

@@ -37,6 +37,12 @@ class Diverged(SpamError):
     exit_code = 5
 
 
+class RunsFailed(SpamError):
+    """A grid has come to its end and some of its runs have no result; each has a record that says why."""
+
+    exit_code = 6
+
+
 class Interrupted(SpamError):
     """Ctrl-C (130) or SIGTERM (143) while training; the run folder can be resumed."""
 

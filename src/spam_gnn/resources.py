@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import resource
@@ -56,3 +57,9 @@ def available_memory_mb() -> float:
         if text.isdigit():
             free = min(free, float(text))
     return free / 2**20
+
+
+def forget_peak_memory() -> None:
+    """Start the peak of :func:`peak_memory_mb` anew, where the system can: a process that does many runs, run by run."""
+    with contextlib.suppress(OSError):
+        Path("/proc/self/clear_refs").write_text("5")

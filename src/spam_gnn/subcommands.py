@@ -1,7 +1,8 @@
-"""The commands with commands of their own: `spam-gnn bench ...` and `spam-gnn datasets ...`. Parsing only."""
+"""The commands of the researcher (`reproduce`), and those with commands of their own (`bench`, `datasets`). Parsing only."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -77,3 +78,28 @@ def datasets_fetch(name: Name) -> None:
     from spam_gnn.commands.datasets import run_fetch
 
     run_fetch(name)
+
+
+def reproduce(
+    name: Annotated[str | None, typer.Argument(help="A study, or 'all'; a list without it.")] = None,
+    store: Annotated[Path, typer.Option("--store", help="Folder of runs; what is there is not done again.")] = Path("runs"),
+    out: Annotated[Path, typer.Option("--out", help="Folder of tables and figures.")] = Path("results"),
+    workers: Annotated[int, typer.Option("--workers", min=1, help="Processes, one thread each.")] = 1,
+    models: Annotated[str, typer.Option("--models", help="Only these systems, such as spam,gcn.")] = "",
+    datasets: Annotated[str, typer.Option("--datasets", help="Only these datasets, such as texas,cornell.")] = "",
+    splits: Annotated[int | None, typer.Option("--splits", min=1, help="Only the first splits (or seeds).")] = None,
+    time_limit: Annotated[float, typer.Option("--time-limit", help="Seconds a run may take.")] = 3600.0,
+    memory_limit: Annotated[float | None, typer.Option("--memory-limit", help="GiB a run may take; its share else.")] = None,
+    retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Try failed runs again.")] = False,
+    render_only: Annotated[bool, typer.Option("--render-only", help="Run nothing; render what is there.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be run.")] = False,
+) -> None:
+    """Measure a table or figure of the paper: all its runs, resumable, then Markdown, LaTeX, CSV and figures.
+
+    Examples: `spam-gnn reproduce table-main --workers 2`, `spam-gnn reproduce table-main --models spam,gcn --datasets texas`
+    """
+    from spam_gnn.commands.reproduce import ReproduceRequest, run_reproduce
+
+    run_reproduce(ReproduceRequest(
+        name, store, out, workers, models, datasets, splits, time_limit, memory_limit, retry_failed, render_only, dry_run,
+    ))  # fmt: skip

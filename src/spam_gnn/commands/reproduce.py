@@ -1,0 +1,134 @@
+"""`spam-gnn reproduce`: do the missing runs of a study, then write its tables and figures."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from spam_gnn.baselines.registry import find
+from spam_gnn.commands.console import OUT, table
+from spam_gnn.commands.grid_view import duration, grid_view
+from spam_gnn.data.catalog import spec_of
+from spam_gnn.errors import BadInput, RunsFailed
+from spam_gnn.experiments.execute import Limits
+from spam_gnn.experiments.grid import run_grid
+from spam_gnn.experiments.progress import GridState
+from spam_gnn.experiments.spec import RunSpec
+from spam_gnn.experiments.store import RunStore
+from spam_gnn.experiments.study import Study, find_study, studies
+from spam_gnn.resources import available_memory_mb
+
+
+@dataclass(frozen=True)
+class ReproduceRequest:
+    """The options of `reproduce`, as typed."""
+
+    name: str | None
+    store: Path
+    out: Path
+    workers: int
+    models: str
+    datasets: str
+    splits: int | None
+    time_limit: float
+    memory_limit: float | None
+    retry_failed: bool
+    render_only: bool
+    dry_run: bool
+
+
+def run_reproduce(request: ReproduceRequest) -> None:
+    """One study, or all of them with the name `all`."""
+    if request.name is None:
+        table("studies", ("name", "title"), [[study.name, study.title] for study in studies().values()])
+        OUT.print("run one with: spam-gnn reproduce NAME; look first with --dry-run")
+        return
+    chosen = list(studies().values()) if request.name == "all" else [find_study(request.name)]
+    store, wanted = RunStore(request.store), Filter.parse(request)
+    if request.dry_run:
+        _show_plan(chosen, store, wanted)
+        return
+    failures: list[str] = []
+    for study in chosen:
+        if not request.render_only:
+            failures += _do(study, store, wanted, request)
+        _render(study, store, wanted, request.out)
+    if failures:
+        raise RunsFailed(f"{len(failures)} runs failed, the first: {failures[0]}; try them again with --retry-failed")
+
+
+@dataclass(frozen=True)
+class Filter:
+    """A part of a study: some models, some datasets, the first splits (and seeds, where there is one split)."""
+
+    models: frozenset[str]
+    datasets: frozenset[str]
+    splits: int | None
+
+    @staticmethod
+    def parse(request: ReproduceRequest) -> Filter:
+        models, datasets = _names(request.models), _names(request.datasets)
+        for name in models:
+            find(name)
+        for name in datasets:
+            spec_of(name)
+        return Filter(models, datasets, request.splits)
+
+    def __call__(self, specs: list[RunSpec]) -> list[RunSpec]:
+        return [
+            spec for spec in specs
+            if (not self.models or spec.model in self.models) and (not self.datasets or spec.dataset in self.datasets)
+            and (self.splits is None or max(spec.split, spec.seed) < self.splits)
+        ]  # fmt: skip
+
+
+def _names(text: str) -> frozenset[str]:
+    return frozenset(part.strip() for part in text.split(",") if part.strip())
+
+
+def _do(study: Study, store: RunStore, wanted: Filter, request: ReproduceRequest) -> list[str]:
+    """Until the study asks for nothing new: the results of some runs decide which others are wanted."""
+    limits = Limits(request.time_limit, _memory_limit(request))
+    specs = wanted(study.specs(store))
+    if not specs:
+        raise BadInput(f"{study.name}: found no run with these --models, --datasets and --splits; look with --dry-run")
+    if request.retry_failed:
+        tried = sum(store.forget_failure(spec) for spec in specs)
+        OUT.print(f"{study.name}: {tried} failed runs will be tried again")
+    while True:
+        with grid_view(request.workers) as watch:
+            state = run_grid(specs, store, workers=request.workers, limits=limits, watch=watch)
+        further = wanted(study.specs(store))
+        if set(further) <= set(specs):
+            return _failures(state)
+        specs = further
+
+
+def _failures(state: GridState) -> list[str]:
+    return [spec.label for spec, status in state.status.items() if status == "failed"]
+
+
+def _memory_limit(request: ReproduceRequest) -> float:
+    """MiB for each run; by default its share of what is free now, with a tenth kept back."""
+    if request.memory_limit is not None:
+        return request.memory_limit * 1024
+    return 0.9 * available_memory_mb() / request.workers
+
+
+def _show_plan(chosen: list[Study], store: RunStore, wanted: Filter) -> None:
+    rows = []
+    for study in chosen:
+        specs = wanted(study.specs(store))
+        state = GridState(specs, store)
+        rows.append([study.name, str(len(state.specs)), str(state.done), str(state.failed), str(len(state.missing)),
+                     duration(state.seconds_left(1)) if state.missing else "–"])  # fmt: skip
+        if len(chosen) == 1:
+            for spec in state.specs:
+                OUT.print(f"{state.status.get(spec, 'to do'):7} {spec.spec_hash} {spec.label}", markup=False)
+    table("plan", ("study", "runs", "done", "failed", "to do", "time on one core"), rows)
+
+
+def _render(study: Study, store: RunStore, wanted: Filter, out: Path) -> None:
+    result = study.render(store.records(wanted(study.specs(store))))
+    OUT.print(f"# {study.title}\n\n{result.markdown}", markup=False)
+    del out

@@ -1,0 +1,1 @@
+"""The paper's evidence, one study per module."""
