@@ -123,8 +123,8 @@ def accuracy(network, graph):
 
 @pytest.mark.parametrize("kind", ["prbcd", "grbcd"])
 def test_attacked_edges_hurt_the_surrogate_more_than_random_ones(graph, kind):
-    network = trained_gcn(graph, 0, epochs=40)
-    attacked = gradient_attack(graph, 0.25, 0, kind, epochs=40, steps=40)
+    network = trained_gcn(graph, 0, epochs=60)
+    attacked = gradient_attack(graph, 0.25, 0, kind, epochs=60, steps=60)
     random = perturb.apply(graph, "additions", 0.25, 0)
     assert accuracy(network, attacked) < accuracy(network, random) - 0.1
     budget = round(0.25 * pairs(graph))
