@@ -1,8 +1,8 @@
 """A generative model small enough to enumerate: every label, every signed graph, hence the true posterior p(Z | I).
 
 Y uniform over C classes; x_i = mu_{Y_i} + N(0, I); z_ij = +1 with probability p_in for ends of one class, -1 with p_out for
-ends of two, otherwise 0; an edge is observed where z_ij != 0, and with probability `stray` where z_ij = 0. So z_ij = 0 for every
-pair that was not observed, as the paper assumes, and the posterior lives on the observed edges alone.
+ends of two, otherwise 0; an edge is observed where z_ij != 0, and with probability `stray` where z_ij = 0. So z_ij = 0 for
+every pair that was not observed, as the paper assumes, and the posterior lives on the observed edges alone.
 """
 
 from __future__ import annotations
