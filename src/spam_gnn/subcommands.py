@@ -84,6 +84,7 @@ def reproduce(
     name: Annotated[str | None, typer.Argument(help="A study, or 'all'; a list without it.")] = None,
     store: Annotated[Path, typer.Option("--store", help="Folder of runs; what is there is not done again.")] = Path("runs"),
     out: Annotated[Path, typer.Option("--out", help="Folder of tables and figures.")] = Path("results"),
+    page: Annotated[Path, typer.Option("--page", help="The page assembled of all studies in --out.")] = Path("RESULTS.md"),
     workers: Annotated[int, typer.Option("--workers", min=1, help="Processes, one thread each.")] = 1,
     models: Annotated[str, typer.Option("--models", help="Only these systems, such as spam,gcn.")] = "",
     datasets: Annotated[str, typer.Option("--datasets", help="Only these datasets, such as texas,cornell.")] = "",
@@ -92,6 +93,7 @@ def reproduce(
     memory_limit: Annotated[float | None, typer.Option("--memory-limit", help="GiB a run may take; its share else.")] = None,
     retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Try failed runs again.")] = False,
     render_only: Annotated[bool, typer.Option("--render-only", help="Run nothing; render what is there.")] = False,
+    from_records: Annotated[bool, typer.Option("--from-records", help="Render from --out's records; no store.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be run.")] = False,
 ) -> None:
     """Measure a table or figure of the paper: all its runs, resumable, then Markdown, LaTeX, CSV and figures.
@@ -101,5 +103,6 @@ def reproduce(
     from spam_gnn.commands.reproduce import ReproduceRequest, run_reproduce
 
     run_reproduce(ReproduceRequest(
-        name, store, out, workers, models, datasets, splits, time_limit, memory_limit, retry_failed, render_only, dry_run,
+        name, store, out, page, workers, models, datasets, splits, time_limit, memory_limit, retry_failed, render_only,
+        from_records, dry_run,
     ))  # fmt: skip

@@ -13,6 +13,8 @@ from spam_gnn.errors import BadInput, RunsFailed
 from spam_gnn.experiments.execute import Limits
 from spam_gnn.experiments.grid import run_grid
 from spam_gnn.experiments.progress import GridState
+from spam_gnn.experiments.publish import assemble, publish, publish_again, published_studies
+from spam_gnn.experiments.records import compact, planned_records
 from spam_gnn.experiments.spec import RunSpec
 from spam_gnn.experiments.store import RunStore
 from spam_gnn.experiments.study import Study, find_study, studies
@@ -26,6 +28,7 @@ class ReproduceRequest:
     name: str | None
     store: Path
     out: Path
+    page: Path
     workers: int
     models: str
     datasets: str
@@ -34,6 +37,7 @@ class ReproduceRequest:
     memory_limit: float | None
     retry_failed: bool
     render_only: bool
+    from_records: bool
     dry_run: bool
 
 
@@ -44,6 +48,9 @@ def run_reproduce(request: ReproduceRequest) -> None:
         OUT.print("run one with: spam-gnn reproduce NAME; look first with --dry-run")
         return
     chosen = list(studies().values()) if request.name == "all" else [find_study(request.name)]
+    if request.from_records:
+        _publish_again(chosen, request)
+        return
     store, wanted = RunStore(request.store), Filter.parse(request)
     if request.dry_run:
         _show_plan(chosen, store, wanted)
@@ -52,7 +59,10 @@ def run_reproduce(request: ReproduceRequest) -> None:
     for study in chosen:
         if not request.render_only:
             failures += _do(study, store, wanted, request)
-        _render(study, store, wanted, request.out)
+        _publish(study, store, wanted, request)
+    if wanted.whole:
+        assemble(request.out, request.page)
+        OUT.print(f"written: {request.page}, {request.out}/index.html", markup=False)
     if failures:
         raise RunsFailed(f"{len(failures)} runs failed, the first: {failures[0]}; try them again with --retry-failed")
 
@@ -74,6 +84,10 @@ class Filter:
             spec_of(name)
         return Filter(models, datasets, request.splits)
 
+    @property
+    def whole(self) -> bool:
+        return not self.models and not self.datasets and self.splits is None
+
     def __call__(self, specs: list[RunSpec]) -> list[RunSpec]:
         return [
             spec for spec in specs
@@ -90,6 +104,8 @@ def _do(study: Study, store: RunStore, wanted: Filter, request: ReproduceRequest
     """Until the study asks for nothing new: the results of some runs decide which others are wanted."""
     limits = Limits(request.time_limit, _memory_limit(request))
     specs = wanted(study.specs(store))
+    if not specs and study.compute is not None:
+        return []
     if not specs:
         raise BadInput(f"{study.name}: found no run with these --models, --datasets and --splits; look with --dry-run")
     if request.retry_failed:
@@ -128,7 +144,21 @@ def _show_plan(chosen: list[Study], store: RunStore, wanted: Filter) -> None:
     table("plan", ("study", "runs", "done", "failed", "to do", "time on one core"), rows)
 
 
-def _render(study: Study, store: RunStore, wanted: Filter, out: Path) -> None:
-    result = study.render(store.records(wanted(study.specs(store))))
-    OUT.print(f"# {study.title}\n\n{result.markdown}", markup=False)
-    del out
+def _publish(study: Study, store: RunStore, wanted: Filter, request: ReproduceRequest) -> None:
+    """Tables and figures of a whole study go to --out; those of a part of it are only printed."""
+    if wanted.whole:
+        records = planned_records(study.specs(store), store) + (study.compute() if study.compute is not None else [])
+        result = publish(study, records, request.out)
+        OUT.print(f"{study.name}: {result.verdict or 'written'}\nwritten to {request.out / study.name}.md", markup=False)
+    else:
+        records = planned_records(wanted(study.specs(store)), store)
+        OUT.print(study.render([compact(record) for record in records]).markdown, markup=False)
+
+
+def _publish_again(chosen: list[Study], request: ReproduceRequest) -> None:
+    there = {study.name for study in published_studies(request.out)}
+    for study in chosen:
+        if study.name in there or request.name != "all":
+            OUT.print(f"{study.name}: {publish_again(study, request.out).verdict}", markup=False)
+    assemble(request.out, request.page)
+    OUT.print(f"written: {request.page}, {request.out}/index.html", markup=False)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import importlib
 import math
 import time
@@ -55,7 +54,6 @@ class Limits:
 
 def execute(spec: RunSpec, limits: Limits | None = None) -> Record:
     """The record of a run. Whatever goes wrong inside it is a failed record; a full disk is not the run's fault and raised."""
-    gc.collect()
     forget_peak_memory()
     started, begun = datetime.now(UTC), time.perf_counter()
     try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import platform
 import subprocess
+from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
@@ -56,3 +57,19 @@ def data_checksum(graph: Graph) -> str:
         digest.update(f"{tensor.dtype} {tuple(tensor.shape)}".encode())
         digest.update(tensor.contiguous().numpy().tobytes())
     return digest.hexdigest()
+
+
+def measured_with(records: Sequence[Mapping[str, Any]]) -> str:
+    """One sentence on what the records of a study were made with: runs, commits, packages, threads."""
+    made = [record["made"] for record in records if record.get("made")]
+    commits: dict[str, int] = {}
+    for entry in made:
+        code = entry["code"]
+        name = (code["commit"] or f"version {code['version']}")[:10] + (" with uncommitted changes" if code["dirty"] else "")
+        commits[name] = commits.get(name, 0) + 1
+    if not made:
+        return ""
+    last = made[-1]
+    where = ", ".join(f"{name} ({count} runs)" for name, count in commits.items())
+    return (f"Measured at commit {where}; {last['machine']['processor']}, one thread per run, Python "
+            f"{last['packages']['python']}, torch {last['packages']['torch']}.")  # fmt: skip

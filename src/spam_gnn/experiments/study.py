@@ -8,39 +8,12 @@ import pkgutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from typing import TYPE_CHECKING, Any
 
 import spam_gnn.experiments.paper
 from spam_gnn.errors import one_of
 from spam_gnn.experiments.spec import RunSpec
 from spam_gnn.experiments.store import Record, RunStore
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-
-@dataclass(frozen=True)
-class ResultTable:
-    """A table as data: written as CSV and LaTeX. Cells are texts or numbers; `bold` marks cells by (row, column)."""
-
-    name: str
-    header: tuple[str, ...]
-    rows: tuple[tuple[Any, ...], ...]
-    bold: frozenset[tuple[int, int]] = frozenset()
-
-    def __post_init__(self) -> None:
-        for row in self.rows:
-            if len(row) != len(self.header):
-                raise ValueError(f"table '{self.name}': a row has {len(row)} cells, the header {len(self.header)}")
-
-
-@dataclass(frozen=True)
-class ResultFigure:
-    """A figure: `draw` makes it when it is wanted (matplotlib is an extra); written as PNG and SVG."""
-
-    name: str
-    caption: str
-    draw: Callable[[], Figure]
+from spam_gnn.report.exhibit import ResultFigure, ResultTable
 
 
 @dataclass(frozen=True)
@@ -48,8 +21,8 @@ class StudyResult:
     """What a study found.
 
     Args:
-        markdown: its section of RESULTS.md, without the title; figures are named `<study>[-<figure>].png`.
-        tables, figures: what is written beside it.
+        markdown: its section of RESULTS.md, without title, verdict and figures, which are added to it.
+        tables, figures: what is written beside it, in files of their names.
         verdict: one sentence, computed from the data, saying whether the paper's claim held.
     """
 
@@ -68,7 +41,8 @@ class Study:
         title: what RESULTS.md calls it.
         specs: the runs it needs, the most valuable first. May read the store: runs chosen by the validation of others are asked
             for once those exist.
-        render: from records (failed ones among them) to what is shown.
+        render: from records to what is shown. A planned run without a result is among them, with status `failed` (and the
+            reason) or `missing`. Records come from `results/records`, where numbers have six digits.
         compute: findings that are no training runs (theory); each a record with `status`, `hash` and anything else.
     """
 

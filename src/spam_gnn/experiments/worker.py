@@ -6,6 +6,7 @@ process that started it is gone: a grid that is started again must not find the 
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import sys
@@ -84,8 +85,10 @@ def main() -> None:
     os.dup2(2, 1)
     store = RunStore(Path(sys.argv[1]))
     answers.write(json.dumps(asdict(Answer("ready"))) + "\n")
+    gc.freeze()  # what was imported is here to stay; collecting between runs need not look at it
     for line in sys.stdin:
         answers.write(json.dumps(asdict(answer_line(store, line))) + "\n")
+        gc.collect()  # the graph of one run must not count as memory of the next
 
 
 if __name__ == "__main__":

@@ -101,10 +101,11 @@ class WorkerProcess:
                     pipe.close()
                 except OSError:
                     continue
+        self._log.close()
         self.process.wait()
 
     def epitaph(self) -> str:
-        """How the process ended and its last words."""
+        """How the process ended and its last words; to be asked before :meth:`close`."""
         code = self.process.wait()
         how = f"killed by signal {-code}" if code < 0 else f"ended with exit code {code}"
         self._log.seek(0, os.SEEK_END)

@@ -27,7 +27,7 @@ def render_report(content: ReportContent) -> str:
     """The whole page as text, to be written as UTF-8."""
     excerpt = take_excerpt(content)
     script = "(() => {\n'use strict';\n" + "\n".join(_asset(name) for name in _SCRIPTS) + "\n})();"
-    style = "\n".join(_asset(name) for name in _STYLES)
+    style = stylesheet(*_STYLES)
     data = payload(content, excerpt) | {"history": thinned_history(content)}
     parts = {
         "headline": sections.headline(content),
@@ -47,6 +47,11 @@ def render_report(content: ReportContent) -> str:
         f'<div class="page">{sections.masthead(content)}<nav aria-label="Sections">{links}</nav>'
         f"<main>{main}</main></div>{json_block('data', data)}<script>{script}</script></body></html>\n"
     )
+
+
+def stylesheet(*names: str) -> str:
+    """The page's styles, for this page and others that look like it."""
+    return "\n".join(_asset(name) for name in names)
 
 
 def _asset(name: str) -> str:

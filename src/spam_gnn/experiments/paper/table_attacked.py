@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from spam_gnn.data.entries.attacked import RATES
 from spam_gnn.experiments.paper.accuracy_table import accuracy_result
 from spam_gnn.experiments.paper.plan import present, system_names, table_run
+from spam_gnn.experiments.paper.verdicts import attacked_verdict
 from spam_gnn.experiments.spec import RunSpec
 from spam_gnn.experiments.store import Record, RunStore
 from spam_gnn.experiments.study import Study, StudyResult
@@ -24,7 +25,7 @@ def specs(store: RunStore) -> list[RunSpec]:  # noqa: ARG001 - the plan does not
 
 
 def render(records: Sequence[Record]) -> StudyResult:
-    return accuracy_result(records, "table-attacked", DATASETS)
+    return accuracy_result(records, "table-attacked", DATASETS, attacked_verdict(records, DATASETS))
 
 
 STUDY = Study("table-attacked", "Published attacks on Cora", specs, render)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from spam_gnn.experiments.paper.accuracy_table import accuracy_result
 from spam_gnn.experiments.paper.plan import present, system_names, table_run
+from spam_gnn.experiments.paper.verdicts import best_accuracy_verdict
 from spam_gnn.experiments.spec import RunSpec
 from spam_gnn.experiments.store import Record, RunStore
 from spam_gnn.experiments.study import Study, StudyResult
@@ -21,7 +22,7 @@ def specs(store: RunStore) -> list[RunSpec]:  # noqa: ARG001 - the plan does not
 
 
 def render(records: Sequence[Record]) -> StudyResult:
-    return accuracy_result(records, "table-homophilic", DATASETS)
+    return accuracy_result(records, "table-homophilic", DATASETS, best_accuracy_verdict(records, DATASETS))
 
 
 STUDY = Study("table-homophilic", "Homophilic benchmarks", specs, render)

@@ -1,0 +1,49 @@
+"""Published figures, to be printed beside measured ones, each with its source. They stand in `published.json` only."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+
+
+@dataclass(frozen=True)
+class PublishedFigure:
+    """A mean in percent as somebody printed it; `system` is a registry name where the system is one of ours."""
+
+    dataset: str
+    system: str
+    metric: str
+    mean: float
+    std: float | None
+    source: str
+
+    @property
+    def text(self) -> str:
+        return f"{self.mean:.1f}" if self.std is None else f"{self.mean:.1f} ± {self.std:.1f}"
+
+    @property
+    def from_the_paper(self) -> bool:
+        return self.source.startswith("paper-")
+
+
+@cache
+def _content() -> tuple[dict[str, str], tuple[PublishedFigure, ...]]:
+    stored = json.loads(files("spam_gnn.experiments.paper").joinpath("published.json").read_text())
+    return stored["sources"], tuple(PublishedFigure(**entry) for entry in stored["figures"])
+
+
+def source(name: str) -> str:
+    """Where a figure was published, in words."""
+    return _content()[0][name]
+
+
+def figures(dataset: str) -> tuple[PublishedFigure, ...]:
+    """All that is known to be published on a dataset."""
+    return tuple(figure for figure in _content()[1] if figure.dataset == dataset)
+
+
+def paper_figure(system: str, dataset: str) -> PublishedFigure | None:
+    """What the SpaM paper prints for a system on a dataset."""
+    return next((f for f in figures(dataset) if f.system == system and f.from_the_paper), None)

@@ -1,0 +1,57 @@
+"""Sentences that say whether the paper's claim held, computed from the data."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from spam_gnn.experiments.paper import published
+from spam_gnn.experiments.paper.comparison import OURS, Comparison
+from spam_gnn.experiments.store import Record
+
+
+def best_accuracy_verdict(records: Sequence[Record], columns: Sequence[str]) -> str:
+    """Of tables in which the paper claims the best accuracy: how often SpaM is first there and here."""
+    made = Comparison(records, tuple(columns))
+    claimed = [data for data in made.datasets if published.paper_figure(OURS, data) is not None]
+    if not claimed or OURS not in made.models:
+        return "No dataset of the paper's table has been measured yet."
+    there = [data for data in claimed if _first_in_the_paper(data)]
+    here = [data for data in claimed if data in made.first_places]
+    above = [data for data in claimed if (made.cell(OURS, data).mean or 0.0) > _paper_mean(data)]
+    held = "holds" if len(here) >= len(there) else "holds in part" if here else "does not hold"
+    return (
+        f"{made.progress}The paper's claim of the best accuracy {held} here: SpaM is first on {len(here)} of "
+        f"{len(claimed)} of its datasets ({', '.join(here) or 'none'}), in the paper's table on {len(there)} of them; its mean "
+        f"rank is {made.mean_rank(OURS):.1f} among {len(made.models)} systems over {len(made.datasets)} datasets, and it is "
+        f"above the paper's own figure for SpaM on {len(above)} of {len(claimed)}."
+    )
+
+
+def _paper_mean(dataset: str) -> float:
+    figure = published.paper_figure(OURS, dataset)
+    assert figure is not None
+    return figure.mean
+
+
+def _first_in_the_paper(dataset: str) -> bool:
+    others = [f.mean for f in published.figures(dataset) if f.from_the_paper and f.system != OURS]
+    return _paper_mean(dataset) >= max(others, default=0.0)
+
+
+def attacked_verdict(records: Sequence[Record], columns: Sequence[str]) -> str:
+    """Of the attacked graphs: SpaM against the other systems here and against the best published defence."""
+    made = Comparison(records, tuple(columns))
+    if OURS not in made.models or not made.datasets:
+        return "SpaM has not been measured on the attacked graphs yet."
+    parts, above = [], 0
+    for data in made.datasets:
+        mean = made.cell(OURS, data).mean
+        best = max(published.figures(data), key=lambda f: f.mean, default=None)
+        if mean is None or best is None:
+            continue
+        above += mean >= best.mean
+        parts.append(f"{mean:.1f} against {best.mean:.1f} of {best.system} at rate {data.partition(':')[2]}")
+    return (
+        f"{made.progress}On the published attacks SpaM is first of the systems measured here at {len(made.first_places)} of "
+        f"{len(made.datasets)} rates and reaches the best published figure at {above} of {len(parts)}: {', '.join(parts)}."
+    )

@@ -1,0 +1,81 @@
+"""Compact records: one short JSON line per run, from which a study can be rendered without the store.
+
+Settings and versions, which many runs share, stand on lines of their own and are named by the runs.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from spam_gnn.errors import BadInput
+from spam_gnn.experiments.spec import RunSpec
+from spam_gnn.experiments.store import Record, RunStore
+from spam_gnn.files import write_durably
+
+_KEPT = ("reason", "test", "val", "test_calibrated", "temperature", "edges", "measures", "epochs", "best_epoch", "seconds",
+         "seconds_per_epoch", "seconds_total", "peak_memory_mb", "findings")  # fmt: skip
+_SHARED = (("spec", "settings"), ("spec", "train"), ("made",))
+
+
+def planned_records(specs: Iterable[RunSpec], store: RunStore) -> list[Record]:
+    """The record of every planned run; one that has not been made is there too, with status `missing`."""
+    unique = dict.fromkeys(specs)
+    return [store.read(spec) or {"status": "missing", "hash": spec.spec_hash, "spec": spec.to_json()} for spec in unique]
+
+
+def compact(record: Record) -> Record:
+    """What tables and figures need of a record, numbers to six digits."""
+    made = {key: record[key] for key in ("code", "packages", "machine") if key in record}
+    kept = {key: _rounded(record[key]) for key in _KEPT if record.get(key) not in (None, {}, "")}
+    short = {"status": record["status"], "hash": record["hash"], "spec": record.get("spec", {}), "made": made, **kept}
+    return {**short, "data": record["data_sha256"][:12]} if "data_sha256" in record else short
+
+
+def _rounded(value: Any) -> Any:
+    if isinstance(value, float):
+        return float(f"{value:.6g}")
+    if isinstance(value, dict):
+        return {key: _rounded(entry) for key, entry in value.items()}
+    return [_rounded(entry) for entry in value] if isinstance(value, list) else value
+
+
+def write_records(path: Path, records: Sequence[Record]) -> None:
+    """Write compact records, shared parts first."""
+    names: dict[str, str] = {}
+    runs: list[Record] = []
+    for record in records:
+        run = json.loads(json.dumps(record))
+        for place in _SHARED:
+            inner = run[place[0]] if len(place) > 1 else run
+            if place[-1] in inner:
+                text = json.dumps(inner[place[-1]], sort_keys=True)
+                inner[place[-1]] = names.setdefault(text, f"@{len(names)}")
+        runs.append(run)
+    lines = [json.dumps({"name": name, "value": json.loads(text)}, separators=(",", ":")) for text, name in names.items()]
+    lines += [json.dumps(run, separators=(",", ":"), allow_nan=False) for run in runs]
+    write_durably(path, ("\n".join(lines) + "\n").encode())
+
+
+def read_records(path: Path) -> list[Record]:
+    """The inverse of :func:`write_records`."""
+    shared: dict[str, Any] = {}
+    records: list[Record] = []
+    try:
+        for line in path.read_text().splitlines():
+            entry = json.loads(line)
+            if "name" in entry:
+                shared[entry["name"]] = entry["value"]
+                continue
+            for place in _SHARED:
+                inner = entry[place[0]] if len(place) > 1 else entry
+                if place[-1] in inner:
+                    inner[place[-1]] = shared[inner[place[-1]]]
+            records.append(entry)
+    except FileNotFoundError:
+        raise BadInput(f"{path}: not found; run `spam-gnn reproduce {path.stem}` first") from None
+    except (OSError, ValueError, KeyError) as error:
+        raise BadInput(f"{path}: cannot be read ({error}); write it again with `spam-gnn reproduce {path.stem}`") from None
+    return records
