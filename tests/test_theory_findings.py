@@ -65,7 +65,7 @@ def test_findings_are_measured_written_read_and_drawn():
     found = {s.name: small[s.name]() for s in theory.STATEMENTS}
     records = theory.compute(lambda s: found[s.name])
     for s, record in zip(theory.STATEMENTS, records, strict=True):
-        assert theory.read_back(s.finding, record["finding"]) == found[s.name]
+        assert theory.read_back(s.finding, record["findings"]) == found[s.name]
     result = theory.render(records)
     assert len(result.figures) == 4
     for figure in result.figures:

@@ -63,11 +63,6 @@ def accuracy(record: Record) -> float:
     return 100.0 * record["test"]["accuracy"]
 
 
-def markdown_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    lines = [f"| {' | '.join(header)} |", "|" + "---|" * len(header)]
-    return "\n".join([*lines, *(f"| {' | '.join(row)} |" for row in rows)]) + "\n"
-
-
 def shown(spread: Spread | None, digits: int = 1) -> str:
     """mean ± std (n), or a dash where nothing was found."""
     return "–" if spread is None else f"{spread.mean:.{digits}f} ± {spread.std:.{digits}f} ({spread.count})"

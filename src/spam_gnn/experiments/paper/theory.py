@@ -11,8 +11,9 @@ from typing import Any, get_args, get_type_hints
 from spam_gnn.experiments.provenance import code_version, machine, package_versions
 from spam_gnn.experiments.spec import RunSpec
 from spam_gnn.experiments.store import Record, RunStore
-from spam_gnn.experiments.study import ResultFigure, Study, StudyResult
+from spam_gnn.experiments.study import Study, StudyResult
 from spam_gnn.experiments.theory import consistency, margin, risk_bound, support
+from spam_gnn.report.exhibit import ResultFigure
 
 
 @dataclass(frozen=True)
@@ -37,23 +38,24 @@ def compute(measure: Callable[[Statement], Any] = lambda s: s.module.measure()) 
     """One record per statement."""
     about = {"code": code_version(), "packages": package_versions(), "machine": machine()}
     return [
-        {"status": "ok", "hash": f"theory-{s.name}", "statement": s.name, "finding": _plain(asdict(measure(s))), **about}
+        {"status": "ok", "hash": f"theory-{s.name}", "findings": {"statement": s.name, **_plain(asdict(measure(s)))}, **about}
         for s in STATEMENTS
     ]
 
 
 def render(records: Sequence[Record]) -> StudyResult:
-    found = {record["statement"]: record["finding"] for record in records if record["status"] == "ok"}
+    found = {record["findings"]["statement"]: record["findings"] for record in records if record["status"] == "ok"}
     parts, figures, verdicts = [], [], []
     for s in STATEMENTS:
         if s.name not in found:
             continue
         finding = read_back(s.finding, found[s.name])
         said = s.module.verdict(finding)
-        parts.append(f"### {s.title}\n\n{said}\n\n![{s.title}](theory-{s.name}.png)\n\n{s.module.section(finding)}")
-        figures.append(ResultFigure(s.name, s.title, lambda s=s, finding=finding: s.module.draw(finding)))
-        verdicts.append(said)
-    return StudyResult("\n".join(parts), (), tuple(figures), " ".join(verdicts))
+        parts.append(f"## {s.title}\n\n{said}\n\n{s.module.section(finding)}")
+        figures.append(ResultFigure(f"theory-{s.name}", s.title, lambda s=s, finding=finding: s.module.draw(finding)))
+        verdicts.append(f"{s.title.lower()}: {'held' if s.module.held(finding) else 'did not hold as stated'}")
+    said = "Measured against the paper's statements: " + "; ".join(verdicts) + "."
+    return StudyResult("\n".join(parts), (), tuple(figures), said if verdicts else "")
 
 
 def _plain(value: dict[str, Any]) -> dict[str, Any]:

@@ -110,6 +110,12 @@ def _auroc(probability: Tensor, graph: Graph) -> float:
     return auroc((graph.edge_sign > 0).numpy(), (probability[:, 2] - probability[:, 0]).numpy())
 
 
+def held(finding: Consistency) -> bool:
+    """Some encoder comes within 0.1 of p*, in l1 distance of at most 2, at the largest number of labels."""
+    most = max(p.labels for p in finding.points)
+    return min(p.distance for p in finding.points if p.labels == most) < 0.1
+
+
 def verdict(finding: Consistency) -> str:
     parts = []
     for encoder in dict.fromkeys(p.encoder for p in finding.points):
@@ -121,9 +127,7 @@ def verdict(finding: Consistency) -> str:
             f"({first.labels} to {last.labels} labels per class; it {'falls' if falls else 'does not fall'}), the AUROC from "
             f"{first.auroc:.3f} to {last.auroc:.3f} (p* itself: {finding.limit_auroc:.3f})"
         )
-    last_distance = [[p for p in finding.points if p.encoder == e][-1].distance for e in {p.encoder for p in finding.points}]
-    held = min(last_distance) < 0.1
-    return "Convergence to p* was " + ("" if held else "not ") + "reached: " + "; ".join(parts) + "."
+    return "Convergence to p* was " + ("" if held(finding) else "not ") + "reached: " + "; ".join(parts) + "."
 
 
 def section(finding: Consistency) -> str:

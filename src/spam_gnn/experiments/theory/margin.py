@@ -96,6 +96,11 @@ def _growing(draws: int, *, identity: bool) -> float:
     return float((after.norm(dim=2) > gap.norm(dim=2)).double().mean())
 
 
+def held(finding: Margin) -> bool:
+    """The paper's coefficient and its claim of growth, both as they are written."""
+    return max(abs(g.measured - g.paper) for g in finding.gains) < 0.1 and finding.grows_in_general > 0.99
+
+
 def verdict(finding: Margin) -> str:
     off = max(abs(g.measured - g.corrected) for g in finding.gains)
     wrong = max(abs(g.measured - g.paper) for g in finding.gains)
