@@ -17,6 +17,13 @@ from spam_gnn.perturb.gradient import WeightedGCN, gradient_attack, trained_gcn
 from spam_gnn.randomness import stream
 
 
+@pytest.fixture(autouse=True)
+def small_blocks(monkeypatch):
+    """Fewer candidate pairs per step: what is tested does not need them all."""
+    monkeypatch.setattr("spam_gnn.perturb.gradient.BLOCK", 8000)
+    monkeypatch.setattr("spam_gnn.perturb.adaptive.BLOCK", 6000)
+
+
 @pytest.fixture(scope="module")
 def graph():
     return csbm(nodes=240, degree=6.0, homophily=0.9, noise=0.0, feature_strength=1.0, seed=3)

@@ -53,15 +53,27 @@ def at_ticks(ax: Axes, values: Sequence[float], *, log: bool = False) -> None:
     if log:
         ax.set_xscale("log", base=2)
     ax.set_xticks(list(values), [f"{v:g}" for v in values])
-    ax.minorticks_off()
+    ax.set_xticks([], minor=True)
+
+
+def log_y(ax: Axes) -> None:
+    """A logarithmic vertical axis with plain numbers at 1, 2 and 5 of each decade."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    ax.set_yscale("log")
+    ax.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    ax.yaxis.set_minor_formatter(NullFormatter())
 
 
 def legend(figure: Figure, ax: Axes, columns: int = 6) -> None:
     """One legend for all panels, below them."""
     handles, names = ax.get_legend_handles_labels()
-    figure.legend(handles, names, loc="outside lower center", ncols=min(columns, len(names)), fontsize=8, frameon=False)
+    columns = min(columns, max(1, len(names)), max(2, int(figure.get_figwidth() / 1.6)))
+    figure.legend(handles, names, loc="outside lower center", ncols=columns, fontsize=8, frameon=False)
 
 
 def small_legend(ax: Axes, **more: Any) -> None:
-    """A legend inside one panel."""
-    ax.legend(fontsize=7.5, frameon=False, **more)
+    """A legend inside one panel, if it shows anything."""
+    if ax.get_legend_handles_labels()[0]:
+        ax.legend(fontsize=7.5, frameon=False, **more)

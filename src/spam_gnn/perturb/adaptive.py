@@ -121,9 +121,8 @@ def _gains(victim: _Victim, current: Graph, ends: Tensor, joined: int) -> Tensor
     presence[:joined] = 1.0
     presence.requires_grad_(True)
     union = flipped(current, ends[:, joined:], "with the block")
-    of_edge = torch.empty(union.num_edges, dtype=torch.int64)  # which pair each stored edge of the union belongs to
-    order = torch.argsort(pair_keys(ends, union.num_nodes))
-    of_edge = order[torch.searchsorted(pair_keys(ends, union.num_nodes)[order], pair_keys(union.edge_index, union.num_nodes))]
+    keys, order = pair_keys(ends, union.num_nodes).sort()
+    of_edge = order[torch.searchsorted(keys, pair_keys(union.edge_index, union.num_nodes))]  # the pair of each stored edge
     part = [(presence * probability[:, s])[of_edge].unsqueeze(0) for s in (POSITIVE, NEGATIVE)]
     loss, offset = _loss(victim, model.prepare(union), distribution, SignedGraphs(part[0], part[1], torch.zeros(1)))
     by_layer, by_offset = torch.autograd.grad(loss, [presence, offset])

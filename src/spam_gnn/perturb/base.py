@@ -73,12 +73,12 @@ def new_pairs(graph: Graph, count: int, generator: torch.Generator) -> Tensor:
     while found.shape[1] < count:
         drawn = torch.randint(n, (2, _BATCH), generator=generator)
         found = torch.cat([found, drawn[:, drawn[0] != drawn[1]]], 1)
-        found = found[:, _first_places(pair_keys(found, n))]
+        found = found[:, first_places(pair_keys(found, n))]
         found = found[:, ~torch.isin(pair_keys(found, n), taken)]
     return found[:, :count]
 
 
-def _first_places(keys: Tensor) -> Tensor:
+def first_places(keys: Tensor) -> Tensor:
     """Positions at which each number appears first, in their order."""
     order = torch.argsort(keys, stable=True)
     sorted_keys = keys[order]

@@ -19,7 +19,7 @@ from spam_gnn.baselines.base import Shape
 from spam_gnn.baselines.plain import PlainNetwork
 from spam_gnn.baselines.registry import find
 from spam_gnn.graph import Graph
-from spam_gnn.perturb.base import budget_of, flipped
+from spam_gnn.perturb.base import budget_of, flipped, pair_keys
 from spam_gnn.randomness import library_draws
 from spam_gnn.training import TrainConfig, fit
 
@@ -109,7 +109,6 @@ def gradient_attack(graph: Graph, strength: float, seed: int, kind: str, epochs:
 
 def _odd(ends: Tensor, n: int) -> Tensor:
     """The greedy attack may flip a pair back: only pairs flipped an odd number of times count."""
-    low, high = torch.minimum(ends[0], ends[1]), torch.maximum(ends[0], ends[1])
-    keys, times = torch.unique(low * n + high, return_counts=True)
+    keys, times = torch.unique(pair_keys(ends, n), return_counts=True)
     keys = keys[times % 2 == 1]
     return torch.stack([keys // n, keys % n])

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from spam_gnn.files import make_folder, write_json
 from spam_gnn.graph import Graph
-from spam_gnn.perturb.base import flipped, pair_keys
+from spam_gnn.perturb.base import first_places, flipped, pair_keys
 from spam_gnn.version import __version__
 
 
@@ -36,11 +36,7 @@ def _flips(before: Graph, after: Graph) -> Tensor:
     """(2, b): the pairs joined in one graph only; an added edge in the direction it has."""
     a, b = pair_keys(before.edge_index, before.num_nodes), pair_keys(after.edge_index, before.num_nodes)
     ends = torch.cat([before.edge_index[:, ~torch.isin(a, b)], after.edge_index[:, ~torch.isin(b, a)]], 1)
-    keys = pair_keys(ends, before.num_nodes)
-    order = torch.argsort(keys, stable=True)
-    first = torch.ones_like(keys, dtype=torch.bool)
-    first[1:] = keys[order][1:] != keys[order][:-1]
-    return ends[:, order[first]]
+    return ends[:, first_places(pair_keys(ends, before.num_nodes))]
 
 
 def _digest(graph: Graph, what: str) -> str:

@@ -12,8 +12,9 @@ from spam_gnn.graph import Graph
 def measure(fitted: Fitted) -> dict[str, float]:
     """Of the logits of every model alike (log-probabilities, centred per node), averaged over the K samples of a prediction.
 
-    dirichlet: sum over edges of ||h_i / sqrt(1 + d_i) - h_j / sqrt(1 + d_j)||^2 / ||H||^2, between 0 (smooth) and 2; the scale
-    of H does not matter. distance: mean distance of two random nodes' outputs after scaling each to norm one, between 0 and 2.
+    dirichlet: mean over edges of ||h_i - h_j||^2, as a share of 2 mean_i ||h_i||^2, so that the scale of H does not matter: 0
+    if joined nodes look the same, about 1 if they are unrelated. (With the degrees of the normalised Laplacian equal outputs
+    would not have energy 0.) distance: mean distance of two nodes' outputs, each scaled to norm one, between 0 and 2.
     """
     graph = fitted.prepared.as_undirected()
     logits = fitted.prediction.log_prob
@@ -25,12 +26,10 @@ def measure(fitted: Fitted) -> dict[str, float]:
 
 
 def dirichlet(h: Tensor, graph: Graph) -> Tensor:
-    """The Rayleigh quotient of H and the normalised Laplacian of A + I."""
-    degree = torch.bincount(graph.edge_index[1], minlength=graph.num_nodes).to(h.dtype) + 1.0
-    scaled = h / degree.sqrt().unsqueeze(1)
+    """Mean over edges of ||h_i - h_j||^2 / (2 mean ||h||^2); 0 for a graph without edges."""
     i, j = graph.edge_index
-    energy = 0.5 * (scaled[i] - scaled[j]).square().sum()  # each pair is stored twice
-    return energy / h.square().sum().clamp(min=1e-30)
+    size = 2.0 * h.square().sum(1).mean().clamp(min=1e-30)
+    return (h[i] - h[j]).square().sum() / (size * max(graph.num_edges, 1))
 
 
 def mean_distance(h: Tensor) -> Tensor:

@@ -62,8 +62,8 @@ def render(records: Sequence[Record]) -> StudyResult:
     flagged = _flag_table(flags, datasets)
     intro = ("Test nodes, mean ± standard deviation (number of runs); tempered: one temperature fitted on validation nodes. "
              "ECE with 15 bins.\n\n")  # fmt: skip
-    second = (f"\nAUROC with which uncertainty finds nodes at a corrupted edge ({CORRUPTION.label}); a model with one sample has no "
-              "structural uncertainty:\n\n")  # fmt: skip
+    second = (f"\nAUROC with which uncertainty finds nodes at a corrupted edge ({CORRUPTION.label}); with one sample there is "
+              "no structural uncertainty:\n\n")  # fmt: skip
     caption = ("Reliability of raw (solid) and tempered (dotted) probabilities, all runs together, and accuracy on the most "
                "confident share of test nodes.")  # fmt: skip
     figure = ResultFigure(NAME, caption, lambda: _draw(clean, datasets))

@@ -62,8 +62,8 @@ def render(records: Sequence[Record]) -> StudyResult:
         for what, x, model in found["seconds_per_epoch"]
     )  # fmt: skip
     table = ResultTable(NAME, ("what", "value", "system", "ms per epoch", "peak memory, MiB"), rows)
-    intro = (f"Training epochs without validation, one thread, mean of {REPEATS} runs; K and L on {SMALL}, edges on {LARGE} with "
-             "a share of its edges. Peak memory is that of the whole process, libraries included.\n\n")  # fmt: skip
+    intro = (f"Training epochs without validation, one thread, mean of {REPEATS} runs; K and L on {SMALL}, edges on {LARGE} "
+             "with a share of its edges. Peak memory is that of the whole process, libraries included.\n\n")  # fmt: skip
     caption = "Time of a training epoch and peak memory against samples, layers and edges; the dashed line is proportional."
     figure = ResultFigure(NAME, caption, lambda: _draw(found))
     return StudyResult(intro + table.markdown(), (table,), (figure,), _verdict(found["seconds_per_epoch"]))
@@ -108,10 +108,10 @@ def _draw(found: dict[str, dict[Label, float]]) -> Figure:
             ticks = sorted({label[1] for label in found[part] if label[0] == what})
             drawing.at_ticks(ax, ticks, log=True)
             if row == 0:
-                ax.set_yscale("log")
+                drawing.log_y(ax)
             else:
-                ax.set_ylim(bottom=0)
-            drawing.label(ax, f"{SMALL if column < 2 else LARGE}", what, name if column == 0 else "")
+                ax.set_ylim(0, 1.15 * max(found[part].values(), default=1.0))
+            drawing.label(ax, SMALL if column < 2 else LARGE, what, name if column == 0 else "")
     drawing.legend(figure, axes[1])
     return figure
 

@@ -50,7 +50,7 @@ def render(records: Sequence[Record]) -> StudyResult:
     }
     datasets = [d for d in RUNS if any(label[0] == d for label in groups)]
     tables = [_table(found, data, name) for data in datasets for name in found]
-    parts = [f"{t.header[0]}\n\n{t.markdown()}" for t in tables]
+    parts = [table.markdown() for table in tables]
     intro = ("Mean ± standard deviation (number of runs) by depth. Both smoothness measures are taken of the logits of every "
              "model alike; 0 means that all nodes look the same.\n\n")  # fmt: skip
     caption = "Accuracy, Dirichlet energy and mean pairwise distance of the outputs by depth; bands are standard deviations."

@@ -89,13 +89,14 @@ def _draw(accuracy: dict[str, list[tuple[float, float]]], change: dict[str, list
         drawing.curve(right, COUNTS, [mean for mean, _ in change[data]], data, place)
     first = next(iter(change.values()), [(1.0, 0.0)])[0][0]
     right.plot(COUNTS, [first / math.sqrt(k) for k in COUNTS], linestyle="--", color="#999999", linewidth=1.0)
-    right.set_yscale("log")
+    drawing.log_y(right)
     for ax, title, name in (
         (left, "Accuracy gained over K = 1", "points"), (middle, "Spread of the accuracy", "std over seeds, points"),
         (right, "Change of probabilities", "mean l1 distance between seeds"),
     ):  # fmt: skip
         drawing.at_ticks(ax, COUNTS, log=True)
         drawing.label(ax, title, "sampled graphs K", name)
+    middle.set_ylim(bottom=0.0)
     drawing.legend(figure, left)
     return figure
 

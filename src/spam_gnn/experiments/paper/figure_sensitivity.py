@@ -57,11 +57,13 @@ def _verdict(found: dict[Label, Spread], datasets: Sequence[str]) -> str:
         cells = {label[1:]: s for label, s in found.items() if label[0] == data}
         best, worst = max(cells, key=lambda k: cells[k].mean), min(cells, key=lambda k: cells[k].mean)
         span = cells[best].mean - cells[worst].mean
-        noise = max(cells[best].std, cells[worst].std)
-        wide += span > max(noise, 1.0)
+        errors = sorted(s.std / s.count**0.5 for s in cells.values())
+        chance = 4.0 * errors[len(errors) // 2]  # 25 means that differ by chance alone span about four standard errors
+        wide += span > max(chance, 1.0)
         parts.append(
             f"{data} between {cells[worst].mean:.1f} (lambda_sp {worst[0]:g}, lambda_st {worst[1]:g}) and "
-            f"{cells[best].mean:.1f} ({best[0]:g}, {best[1]:g}), standard deviation over splits {noise:.1f}"
+            f"{cells[best].mean:.1f} ({best[0]:g}, {best[1]:g}), a range of {span:.1f} where chance alone gives about "
+            f"{chance:.1f}"
         )
     if not parts:
         return ""

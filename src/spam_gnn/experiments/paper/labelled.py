@@ -64,5 +64,7 @@ def accuracy(record: Record) -> float:
 
 
 def shown(spread: Spread | None, digits: int = 1) -> str:
-    """mean ± std (n), or a dash where nothing was found."""
-    return "–" if spread is None else f"{spread.mean:.{digits}f} ± {spread.std:.{digits}f} ({spread.count})"
+    """mean ± std (n), without ± for one run; a dash where nothing was found."""
+    if spread is None:
+        return "–"
+    return f"{spread.mean:.{digits}f}" + (f" ± {spread.std:.{digits}f}" if spread.count > 1 else "") + f" ({spread.count})"

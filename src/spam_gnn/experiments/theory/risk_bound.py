@@ -194,7 +194,7 @@ def draw(finding: RiskBound) -> Figure:
     drawing.curve(right, finding.sharpness, finding.plain_slope, "-log p", 1)
     drawing.curve(right, finding.sharpness, finding.clipped_slope, f"-log max(p, {CLIP:g})", 0)
     right.axhline(finding.lipschitz, color="#999999", linestyle="--", linewidth=1.0, label="L = 1 / (2 eps)")
-    right.set_yscale("log")
+    drawing.log_y(right)
     drawing.at_ticks(right, finding.sharpness, log=True)
     drawing.label(right, "Why the loss must be clipped", "logits multiplied by", "largest |loss change| per ||q - p||$_1$")
     drawing.small_legend(right)
