@@ -23,6 +23,7 @@ from spam_gnn.posterior import (
     SimilarityPosterior,
     context_mask,
 )
+from spam_gnn.posterior.base import edge_evidence
 from spam_gnn.randomness import stream
 from spam_gnn.training import TrainConfig, fit
 
@@ -67,7 +68,7 @@ def test_belief_posterior_is_the_average_over_believed_classes():
             belief[i] = 0.02 / 3
             belief[i, graph.y[i]] += 0.98
         weights = posterior._sign_weights(belief.log(), graph)
-        boost = posterior._edge_boost(graph)
+        boost = posterior._boost(edge_evidence(graph))
         for e, (j, i) in enumerate(graph.edge_index.t().tolist()):
             raw = torch.zeros(3)
             for s in range(3):

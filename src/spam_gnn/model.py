@@ -136,7 +136,7 @@ class SpaM(NodeModel):
             signs = self._draw(graph, distribution, samples or self.config.predict_samples, seed, purpose, epoch)
         if not self.config.use_sign:
             signs = SignedGraphs(signs.presence, torch.zeros_like(signs.negative), signs.log_weight)
-        hidden, norms = self._pass(graph, distribution, signs, generator)
+        hidden, norms = self.propagate(graph, distribution, signs, generator)
         log_prob = torch.log_softmax(hidden @ self.classify_weight + self.classify_bias, -1)  # (K, n, C)
         log_prob = log_prob.expand(signs.count, -1, -1)
         return Outcome(Prediction(log_prob, signs.log_weight), distribution, signs, norms)
@@ -160,7 +160,7 @@ class SpaM(NodeModel):
         """One set of messages per direction the layers listen to."""
         return tuple(graph.messages(way) for way in _DIRECTIONS[self.config.directions])
 
-    def _pass(
+    def propagate(
         self,
         graph: Graph,
         distribution: SignDistribution | None,

@@ -70,12 +70,9 @@ class BeliefPosterior(SignPosterior):
 
     def forward(self, graph: Graph, context: Tensor, generator: torch.Generator | None = None) -> SignDistribution:
         logits = self._feature_logits(graph.features, generator)
-        log_u = torch.log_softmax(logits * self.sharpness.exp(), -1)
-        known = F.one_hot(graph.y.clamp(min=0), self.num_classes) * self.config.known
-        known = (known + (1.0 - self.config.known) / self.num_classes).log()
-        log_u = torch.where(context.unsqueeze(1), known.to(log_u.dtype), log_u)  # (n, C)
+        log_u = self._log_beliefs(logits, graph, context)
         weights = self._sign_weights(log_u, graph)  # (3, C, C)
-        boost = self._edge_boost(graph)  # (3, m)
+        boost = self._boost(edge_evidence(graph))  # (3, m)
         if self.config.rounds == 0:
             return SignDistribution(self._judge_by_nodes(graph, log_u.exp(), weights, boost), (logits,))
         at_target, marginal = self._propagate(graph, log_u, weights, boost)
@@ -87,6 +84,33 @@ class BeliefPosterior(SignPosterior):
         rate = self.config.dropout
         hidden = torch.relu(features.project(self.first, rate, generator) + self.first_bias)
         return dropout(hidden, rate, generator) @ self.second + self.second_bias
+
+    def _log_beliefs(self, logits: Tensor, graph: Graph, context: Tensor) -> Tensor:
+        """(n, C): log u, from the features, or from the label where it is context."""
+        log_u = torch.log_softmax(logits * self.sharpness.exp(), -1)
+        known = F.one_hot(graph.y.clamp(min=0), self.num_classes) * self.config.known
+        known = (known + (1.0 - self.config.known) / self.num_classes).log()
+        return torch.where(context.unsqueeze(1), known.to(log_u.dtype), log_u)
+
+    def judge_pairs(
+        self, graph: Graph, context: Tensor, distribution: SignDistribution, ends: Tensor, evidence: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """What pairs would be if they were further edges, judged by the beliefs that the graph's own edges give.
+
+        Args:
+            distribution: of this graph under the same context.
+            ends: (2, p) pairs of nodes; evidence: (p, 2) as `edge_evidence` has for edges.
+
+        Returns:
+            (p, 3) probabilities of the signs, and (2, C, p) the log messages the pair would bring to ends[0] and to ends[1].
+        """
+        weights = self._sign_weights(self._log_beliefs(distribution.node_logits[0], graph, context), graph)
+        belief = torch.softmax(distribution.node_logits[-1], -1).t()  # (C, n)
+        first, second = belief.index_select(1, ends[0]), belief.index_select(1, ends[1])
+        boost = self._boost(evidence)
+        like = torch.stack([((w @ first) * second).sum(0) for w in weights])
+        heard = torch.stack([_log_message(second, weights, boost), _log_message(first, weights, boost)])
+        return torch.softmax((like * boost + _FLOOR).log(), 0).t(), torch.sigmoid(self.trust) * heard
 
     def log_ratio(self, log_u: Tensor, graph: Graph) -> tuple[Tensor, Tensor]:
         """log r (C, C) normalised so that chance has mean 1, and the chance frequency of each class pair (C, C)."""
@@ -106,9 +130,9 @@ class BeliefPosterior(SignPosterior):
         same = torch.eye(self.num_classes, dtype=ratio.dtype, device=ratio.device)
         return torch.stack([reason * (1.0 - same), eta.expand_as(ratio), reason * same])
 
-    def _edge_boost(self, graph: Graph) -> Tensor:
-        """(3, m): the label-free evidence as a factor for z = +1 against the other two, mean one over signs."""
-        odds = edge_evidence(graph) @ self.evidence
+    def _boost(self, evidence: Tensor) -> Tensor:
+        """(3, m): the label-free evidence (m, 2) as a factor for z = +1 against the other two, mean one over signs."""
+        odds = evidence @ self.evidence
         rest = 1.0 / (2.0 + odds.exp())
         return torch.stack([rest, rest, 1.0 - 2.0 * rest]) * 3.0
 
