@@ -16,7 +16,7 @@ from spam_gnn.experiments import study as registry
 from spam_gnn.experiments.paper import plan, published, table_main
 from spam_gnn.experiments.paper.comparison import Comparison
 from spam_gnn.experiments.publish import assemble, publish, publish_again
-from spam_gnn.experiments.records import compact, planned_records, read_records, write_records
+from spam_gnn.experiments.records import compact, planned_records, read_records, take_over, write_records
 from spam_gnn.experiments.spec import RunSpec
 from spam_gnn.experiments.store import RunStore
 from spam_gnn.experiments.study import Study, StudyResult
@@ -58,11 +58,23 @@ def test_compact_records_say_the_same(tmp_path, records):
     short = [compact(record) for record in records]
     write_records(tmp_path / "x.jsonl", short)
     assert read_records(tmp_path / "x.jsonl") == short
+    assert [compact(record) for record in short] == short
     assert short[0]["test"]["ece"] == 0.333333
     assert short[0]["spec"] == records[0]["spec"]
     assert all("detail" not in record for record in short)
     lines = (tmp_path / "x.jsonl").read_text().splitlines()
     assert max(map(len, lines[-9:])) < 400
+
+
+def test_a_fresh_store_takes_over_what_records_hold(tmp_path, records):
+    other = {**made_up("mlp", 5, 0.7), "hash": "0" * 16}  # a spec that this code would name otherwise
+    write_records(tmp_path / "x.jsonl", [compact(record) for record in [*records, other]])
+    store = RunStore(tmp_path / "runs")
+    assert take_over([tmp_path / "x.jsonl"], store) == 8  # nine runs, one of them failed
+    assert take_over([tmp_path / "x.jsonl"], store) == 0
+    assert store.read(RunSpec.of("texas", "spam", split=1, seed=1))["test"]["accuracy"] == 0.84
+    assert store.read(RunSpec.of("texas", "gcn", split=2, seed=2)) is None
+    assert store.read(RunSpec.of("texas", "mlp", split=5, seed=5)) is None
 
 
 def test_a_study_is_written_in_every_format_and_again_without_the_store(tmp_path, records):

@@ -14,8 +14,8 @@ from spam_gnn.experiments.cluster import connect, run_on_cluster
 from spam_gnn.experiments.execute import Limits
 from spam_gnn.experiments.grid import run_grid
 from spam_gnn.experiments.progress import GridState
-from spam_gnn.experiments.publish import assemble, publish, publish_again, published_studies
-from spam_gnn.experiments.records import compact, planned_records
+from spam_gnn.experiments.publish import RECORDS, assemble, publish, publish_again, published_studies
+from spam_gnn.experiments.records import compact, planned_records, take_over
 from spam_gnn.experiments.spec import RunSpec
 from spam_gnn.experiments.store import RunStore
 from spam_gnn.experiments.study import Study, find_study, studies
@@ -54,6 +54,9 @@ def run_reproduce(request: ReproduceRequest) -> None:
         _publish_again(chosen, request)
         return
     store, wanted = RunStore(request.store), Filter.parse(request)
+    taken = take_over(sorted((request.out / RECORDS).glob("*.jsonl")), store)
+    if taken:
+        OUT.print(f"{taken} runs taken over from {request.out / RECORDS}", markup=False)
     if request.dry_run:
         _show_plan(chosen, store, wanted)
         return

@@ -8,6 +8,7 @@ import time
 import traceback
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -20,9 +21,10 @@ from spam_gnn.errors import BadInput, DiskError, SpamError, TooLarge
 from spam_gnn.evaluation.metrics import edge_sign_auroc, node_metrics, noise_auroc
 from spam_gnn.experiments.fitted import Fitted
 from spam_gnn.experiments.provenance import code_version, data_checksum, machine, package_versions
-from spam_gnn.experiments.spec import Perturbation, RunSpec
+from spam_gnn.experiments.spec import RunSpec
 from spam_gnn.experiments.store import Record
 from spam_gnn.graph import Graph
+from spam_gnn.perturb import apply
 from spam_gnn.posterior.base import ABSENT
 from spam_gnn.prediction import Prediction, fit_temperature
 from spam_gnn.resources import forget_peak_memory, peak_memory_mb
@@ -59,12 +61,15 @@ class Limits:
         return None
 
 
-def execute(spec: RunSpec, limits: Limits | None = None) -> Record:
-    """The record of a run. Whatever goes wrong inside it is a failed record; a full disk is not the run's fault and raised."""
+def execute(spec: RunSpec, limits: Limits | None = None, attacks: Path | None = None) -> Record:
+    """The record of a run. Whatever goes wrong inside it is a failed record; a full disk is not the run's fault and raised.
+
+    `attacks` is a folder where attacked graphs are kept, so that models compared on one of them do not attack it anew.
+    """
     forget_peak_memory()
     started, begun, computing = datetime.now(UTC), time.perf_counter(), time.process_time()
     try:
-        found = _findings(train(spec, limits or Limits()))
+        found = _findings(train(spec, limits or Limits(), attacks))
     except DiskError:
         raise
     except Exception as error:
@@ -80,12 +85,13 @@ def failed(spec: RunSpec, reason: str, detail: str = "", started: datetime | Non
     return {**_header(spec, "failed", started or datetime.now(UTC)), "reason": reason, "detail": detail}
 
 
-def train(spec: RunSpec, limits: Limits) -> Fitted:
+def train(spec: RunSpec, limits: Limits, attacks: Path | None = None) -> Fitted:
     """Everything up to the prediction. Model selection reads validation nodes only."""
     clean = catalog.load(spec.dataset, spec.split, spec.seed, spec.protocol)
-    graph = clean if spec.perturbation is None else _perturbed(clean, spec.perturbation, spec.seed)
-    model = find(spec.model).make(Shape.of(graph), spec.settings, spec.seed)
     begun, computing = time.perf_counter(), time.process_time()
+    change = spec.perturbation
+    graph = clean if change is None else apply(clean, change.name, change.strength, spec.seed, cache=attacks)
+    model = find(spec.model).make(Shape.of(graph), spec.settings, spec.seed)
 
     def watch(state: TrainState, model: NodeModel, optimiser: torch.optim.Optimizer) -> None:  # noqa: ARG001
         broken = limits.broken(time.process_time() - computing, time.perf_counter() - begun, peak_memory_mb())
@@ -95,10 +101,6 @@ def train(spec: RunSpec, limits: Limits) -> Fitted:
     state = fit(model, graph, spec.train, spec.seed, on_epoch=watch)
     prepared = model.prepare(graph)
     return Fitted(spec, clean, graph, prepared, model, state, model.predict(prepared, spec.seed))
-
-
-def _perturbed(graph: Graph, change: Perturbation, seed: int) -> Graph:
-    return importlib.import_module("spam_gnn.perturb").apply(graph, change.name, change.strength, seed)
 
 
 def _findings(fitted: Fitted) -> Record:

@@ -27,11 +27,12 @@ def planned_records(specs: Iterable[RunSpec], store: RunStore) -> list[Record]:
 
 
 def compact(record: Record) -> Record:
-    """What tables and figures need of a record, numbers to six digits."""
-    made = {key: record[key] for key in ("code", "packages", "machine") if key in record}
+    """What tables and figures need of a record, numbers to six digits; of a compact record, the same again."""
+    made = record.get("made", {key: record[key] for key in ("code", "packages", "machine") if key in record})
     kept = {key: _rounded(record[key]) for key in _KEPT if record.get(key) not in (None, {}, "")}
     short = {"status": record["status"], "hash": record["hash"], "spec": record.get("spec", {}), "made": made, **kept}
-    return {**short, "data": record["data_sha256"][:12]} if "data_sha256" in record else short
+    data = record.get("data_sha256", record.get("data"))
+    return {**short, "data": data[:12]} if data else short
 
 
 def _rounded(value: Any) -> Any:
@@ -40,6 +41,30 @@ def _rounded(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _rounded(entry) for key, entry in value.items()}
     return [_rounded(entry) for entry in value] if isinstance(value, list) else value
+
+
+def take_over(paths: Iterable[Path], store: RunStore) -> int:
+    """Finished runs of record files join a store that lacks them, so that a fresh checkout continues where those ended.
+
+    A record whose spec this version of the code would name otherwise (a setting was added) is passed over: it is not the
+    run that would be made now.
+    """
+    taken = 0
+    for path in paths:
+        for record in read_records(path):
+            spec = _spec_of(record) if record["status"] == "ok" else None
+            if spec is not None and store.read(spec) is None:
+                store.write(spec, record)
+                taken += 1
+    return taken
+
+
+def _spec_of(record: Record) -> RunSpec | None:
+    try:
+        spec = RunSpec.from_json(record["spec"])
+    except (BadInput, KeyError, TypeError):
+        return None
+    return spec if spec.spec_hash == record["hash"] else None
 
 
 def write_records(path: Path, records: Sequence[Record]) -> None:

@@ -28,6 +28,11 @@ class RunStore:
     def __init__(self, root: Path) -> None:
         self.root = make_folder(root)
 
+    @property
+    def attacks(self) -> Path:
+        """Where attacked graphs are kept."""
+        return self.root / "attacks"
+
     def place(self, spec: RunSpec) -> Path:
         return self.root / spec.spec_hash / str(spec.seed) / RESULT
 

@@ -49,7 +49,7 @@ def perform(store: RunStore, spec: RunSpec, limits: Limits) -> Answer:
             if store.read(spec) is not None:
                 return Answer("present")
             begun = time.perf_counter()
-            record = execute(spec, limits)
+            record = execute(spec, limits, store.attacks)
             store.write(spec, record)
             return Answer(record["status"], record.get("reason", ""), time.perf_counter() - begun)
     except DiskError as error:
