@@ -9,7 +9,7 @@ from spam_gnn.baselines.registry import find
 from spam_gnn.commands.console import OUT, table
 from spam_gnn.commands.grid_view import duration, grid_view
 from spam_gnn.data.catalog import spec_of
-from spam_gnn.errors import BadInput, RunsFailed
+from spam_gnn.errors import BadInput, Interrupted, RunsFailed
 from spam_gnn.experiments.cluster import connect, run_on_cluster
 from spam_gnn.experiments.execute import Limits
 from spam_gnn.experiments.grid import run_grid
@@ -117,7 +117,10 @@ def _do(study: Study, store: RunStore, wanted: Filter, request: ReproduceRequest
         tried = sum(store.forget_failure(spec) for spec in specs)
         OUT.print(f"{study.name}: {tried} failed runs will be tried again")
     while True:
-        state = _run(specs, store, limits, request)
+        try:
+            state = _run(specs, store, limits, request)
+        except KeyboardInterrupt:
+            raise Interrupted(f"{request.store}: stopped; what was recorded stays, the same command continues") from None
         further = wanted(study.specs(store))
         if set(further) <= set(specs):
             return _failures(state)
