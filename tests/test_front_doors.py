@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +16,6 @@ from sklearn.exceptions import NotFittedError
 from spam_gnn import NodeClassifier, SpaMClassifier, TrainConfig, csbm, to_pandas, to_pyg
 from spam_gnn.baselines import registry
 from spam_gnn.baselines.registry import find, systems
-from spam_gnn.cli import main
 from spam_gnn.errors import BadInput, Interrupted
 from spam_gnn.evaluation.checks.subject import quick
 from spam_gnn.results import prediction_table
@@ -37,20 +35,6 @@ def source(graph, tmp_path_factory):
     for name, frame in zip(("nodes", "edges"), to_pandas(graph), strict=True):
         frame.to_csv(folder / f"{name}.csv", index=False)
     return DataSource(nodes=str(folder / "nodes.csv"), edges=str(folder / "edges.csv"))
-
-
-@pytest.fixture
-def run(monkeypatch, capsys):
-    """Call the command in this process: (exit code, standard output, standard error)."""
-
-    def call(*arguments):
-        monkeypatch.setattr(sys, "argv", ["spam-gnn", *map(str, arguments)])
-        with pytest.raises(SystemExit) as stop:
-            main()
-        printed = capsys.readouterr()
-        return stop.value.code or 0, printed.out, printed.err
-
-    return call
 
 
 @pytest.mark.parametrize("name", systems())
