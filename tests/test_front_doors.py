@@ -37,6 +37,17 @@ def source(graph, tmp_path_factory):
     return DataSource(nodes=str(folder / "nodes.csv"), edges=str(folder / "edges.csv"))
 
 
+@pytest.mark.parametrize(("name", "module", "setting"), [("cgnn", "commute", "commute=exact"), ("h2gcn", "h2gcn", "hidden=8")])
+def test_a_dense_system_refuses_what_does_not_fit(run, source, tmp_path, monkeypatch, name, module, setting):
+    """Exit code 3, one line that names the numbers, and no run folder that looks finished."""
+    monkeypatch.setattr(f"spam_gnn.baselines.{module}.available_memory_mb", lambda: 1e-3)
+    code, out, err = run("train", "--nodes", source.nodes, "--edges", source.edges, "--model", name, "--set", setting,
+                         "--epochs", "2", "--out", tmp_path / "run")  # fmt: skip
+    assert (code, out) == (3, "")
+    assert re.fullmatch(rf"spam-gnn: {name}: .*\d+ .*are free; .*", err.strip()), err
+    assert not (tmp_path / "run" / "metrics.json").exists()
+
+
 @pytest.mark.parametrize("name", systems())
 def test_a_run_folder_of_every_system(name, source, tmp_path):
     """Stopped after an epoch, resumed, complete, and enough alone to predict the same again."""
