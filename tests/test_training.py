@@ -31,7 +31,7 @@ def command(out, *more, epochs=40):
 RUN = RunSettings(
     DataSource("csbm"), SpaMConfig(hidden=8, posterior_hidden=8, samples=2, predict_samples=2), TrainConfig(epochs=40)
 )
-PATIENCE = 60.0  # seconds that a command may take to begin
+PATIENCE = 120.0  # seconds that a command may take to begin, on a machine that has much else to do
 ENV = {**os.environ, "OMP_NUM_THREADS": "1", "SPAM_GNN_CHECKPOINT_SECONDS": "0"}
 
 

@@ -42,6 +42,7 @@ class TwoWayNetwork(Network):
 
     def __init__(self, shape: Shape, settings: TwoWaySettings, seed: int, *, self_term: bool, jump: Jump) -> None:
         super().__init__(shape, settings)
+        self.normalise = settings.normalise
         generator, h = stream(seed, "weights"), settings.hidden
         sizes, parts = [shape.num_features] + [h] * (settings.layers - 1), 3 if self_term else 2
         self.weights = nn.ParameterList([torch.cat([glorot(s, h, generator) for _ in range(parts)], dim=1) for s in sizes])
@@ -60,7 +61,7 @@ class TwoWayNetwork(Network):
         for weight, bias in zip(self.weights, self.biases, strict=True):
             values = graph.features.project(weight) if h is None else h @ weight
             h = dropout(torch.relu(self.mix(graph, values) + bias), self.settings.dropout, generator)
-            if self.settings.normalise:
+            if self.normalise:
                 h = nn.functional.normalize(h, dim=1)
             layers.append(h)
         joined = layers[-1] if self.jump is None else self.jump(layers)
