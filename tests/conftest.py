@@ -1,16 +1,33 @@
-"""Shared by all tests: one thread, and tiny graphs to enumerate."""
+"""Shared by all tests: one thread, the command in this process, and tiny graphs to enumerate."""
 
 from __future__ import annotations
+
+import sys
 
 import pytest
 import torch
 
+from spam_gnn.cli import main
 from spam_gnn.graph import Graph
 
 
 @pytest.fixture(autouse=True, scope="session")
 def one_thread():
     torch.set_num_threads(1)
+
+
+@pytest.fixture
+def run(monkeypatch, capsys):
+    """Call the command in this process: (exit code, standard output, standard error)."""
+
+    def call(*arguments):
+        monkeypatch.setattr(sys, "argv", ["spam-gnn", *map(str, arguments)])
+        with pytest.raises(SystemExit) as stop:
+            main()
+        printed = capsys.readouterr()
+        return stop.value.code or 0, printed.out, printed.err
+
+    return call
 
 
 def tiny_graph(seed: int, nodes: int = 6, edges: int = 5, features: int = 4, classes: int = 3) -> Graph:

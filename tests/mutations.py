@@ -1,4 +1,4 @@
-"""Damaged copies of good files: bytes changed, cut, put in; lines and fields dropped, doubled, swapped."""
+"""Damaged copies of good files: bytes and digits changed, cut, put in; lines and fields dropped, doubled, swapped."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ PIECES = (
     b"<!DOCTYPE a>", b"True", b".5", b"5.", b"007",
 )  # fmt: skip
 FRACTION = st.integers(0, 999)
-CHANGE = st.tuples(st.sampled_from(["set", "cut", "put", "drop", "double", "swap", "field"]), FRACTION, st.integers(0, 6),
-                   st.sampled_from(PIECES))  # fmt: skip
+KINDS = ("set", "cut", "put", "drop", "double", "swap", "field", "digit", "digit")
+CHANGE = st.tuples(st.sampled_from(KINDS), FRACTION, st.integers(0, 6), st.sampled_from(PIECES))
 CHANGES = st.lists(CHANGE, min_size=1, max_size=3)
 
 
@@ -30,9 +30,20 @@ def mutated(data: bytes, changes: list[tuple[str, int, int, bytes]], separator: 
             data = data[:place] + data[place + length + 1 :]
         elif kind == "put":
             data = data[:place] + piece + data[place:]
+        elif kind == "digit":
+            data = _digit_changed(data, fraction, length)
         else:
             data = _lines_changed(data, kind, fraction, length, piece, separator)
     return data
+
+
+def _digit_changed(data: bytes, fraction: int, length: int) -> bytes:
+    """One digit into another: most often still a good file, with another value in it."""
+    digits = [i for i, byte in enumerate(data) if 48 <= byte < 58]
+    if not digits:
+        return data
+    at = digits[fraction * len(digits) // 1000]
+    return data[:at] + bytes([48 + (data[at] - 48 + length + 1) % 10]) + data[at + 1 :]
 
 
 def _lines_changed(data: bytes, kind: str, fraction: int, length: int, piece: bytes, separator: bytes) -> bytes:

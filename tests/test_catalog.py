@@ -16,7 +16,6 @@ import scipy.sparse
 import torch
 from torch_geometric.datasets import Planetoid
 
-from spam_gnn import cli
 from spam_gnn.data import catalog, parsed, store
 from spam_gnn.data.entries import SPECS
 from spam_gnn.data.parsers import linkx, pyg
@@ -274,18 +273,9 @@ def test_a_missing_benchmark_says_where_it_was_looked_for(monkeypatch, tmp_path)
         catalog.load("texas")
 
 
-@pytest.fixture
-def run(monkeypatch, capsys):
+@pytest.fixture(autouse=True)
+def offline(monkeypatch):
     monkeypatch.setenv("SPAM_GNN_OFFLINE", "1")
-
-    def call(*arguments):
-        monkeypatch.setattr("sys.argv", ["spam-gnn", *map(str, arguments)])
-        with pytest.raises(SystemExit) as caught:
-            cli.main()
-        printed = capsys.readouterr()
-        return caught.value.code, printed.out, printed.err
-
-    return call
 
 
 def test_datasets_lists_shows_and_checks(run):

@@ -8,29 +8,19 @@ import os
 import subprocess
 import sys
 import time
+from dataclasses import replace
 
 import pandas as pd
 import pytest
+import torch
 
 from spam_gnn import TrainConfig, csbm
-from spam_gnn.cli import main
 from spam_gnn.data import catalog
+from spam_gnn.data.tables import TableColumns
+from spam_gnn.run import column_plan
+from spam_gnn.source import DataSource
 
 QUICK = ["--epochs", "3", "--set", "hidden=8", "--set", "posterior_hidden=8", "--set", "predict_samples=2"]
-
-
-@pytest.fixture
-def run(monkeypatch, capsys):
-    """Call the command in this process: (exit code, standard output, standard error)."""
-
-    def call(*arguments):
-        monkeypatch.setattr(sys, "argv", ["spam-gnn", *map(str, arguments)])
-        with pytest.raises(SystemExit) as stop:
-            main()
-        printed = capsys.readouterr()
-        return stop.value.code or 0, printed.out, printed.err
-
-    return call
 
 
 @pytest.fixture
@@ -87,6 +77,59 @@ def test_predict_and_explain_use_the_folder_alone(run, tables):
     code, out, _ = run("explain", tables / "run", "n4")
     assert "n4" in out
     assert "helps" in out or "noise" in out or "opposes" in out
+
+
+@pytest.fixture
+def trained(run, tables):
+    """A run on a table with numbers, a category and a sentence, and that table."""
+    frame = pd.read_csv(tables / "nodes.csv", keep_default_na=False)
+    frame["about"] = [f"{('paint', 'court', 'ship')[i % 3]} often {'never ' * (i % 2)}" for i in range(30)]
+    frame.to_csv(tables / "nodes.csv", index=False)
+    code, _, err = train_tables(run, tables, "--text", "about")
+    assert (code, err) == (0, "")
+    return frame
+
+
+def predicted(run, tables, frame, *more):
+    frame.to_csv(tables / "other.csv", index=False)
+    return run("predict", tables / "run", "--nodes", tables / "other.csv", "--edges", tables / "edges.csv", *more)
+
+
+def test_predict_lines_another_file_up_by_name(run, tables, trained):
+    """Columns in another order, one more, none for the label: the same features reach the model."""
+    other = trained[["about", "kind", "id", "age", "size"]].assign(shoe=7)
+    code, out, err = predicted(run, tables, other, "--out", tables / "p.csv")
+    assert (code, err) == (0, "")
+    assert "note: columns ignored, the model was not trained on them: shoe" in out
+    source = DataSource(nodes=str(tables / "nodes.csv"), edges=str(tables / "edges.csv"), columns=TableColumns(label="topic"))
+    plan = column_plan(tables / "run")
+    assert plan is not None
+    own = source.read(plan).graph.x.to_dense()
+    assert torch.equal(replace(source, nodes=str(tables / "other.csv")).read(plan).graph.x.to_dense(), own)
+    # one category and some words are gone, the columns they had are still there
+    fewer = trained.assign(kind="y", about="court ship unheard")
+    fewer.to_csv(tables / "other.csv", index=False)
+    x = replace(source, nodes=str(tables / "other.csv")).read(plan).graph.x.to_dense()
+    words = ["court", "never", "often", "paint", "ship"]
+    assert [column.values for column in plan.columns if column.values] == [("x", "y"), tuple(words)]
+    assert x[:, 2:].tolist() == [[0, 1, 1, 0, 0, 0, 1]] * 30
+    assert predicted(run, tables, fewer)[0] == 0
+
+
+@pytest.mark.parametrize(("change", "words"), [
+    (lambda f: f.assign(kind=["z", *f["kind"][1:]]),
+        ":2:kind: found 'z', a category new to the trained model; use one of 'x', 'y'"),
+    (lambda f: f.drop(columns=["age", "about"]), "found no column 'age', 'about', which the model was trained on; add it"),
+    (lambda f: f.assign(age="old"), ":2:age: found 'old' in a column of numbers (30 such cells); write a number"),
+    (lambda f: f.assign(topic=[*f["topic"][:3], "sea", *f["topic"][4:]]),
+        ":5:topic: found class 'sea', new to the trained model"),
+])  # fmt: skip
+def test_predict_refuses_what_does_not_line_up(run, tables, trained, change, words):
+    code, out, err = predicted(run, tables, change(trained), "--out", tables / "p.csv")
+    assert (code, out) == (2, "")
+    assert words in err
+    assert len(err.strip().splitlines()) == 1
+    assert not (tables / "p.csv").exists()
 
 
 def test_all_splits_beside_a_reference(run, tmp_path):

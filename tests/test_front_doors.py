@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +16,6 @@ from sklearn.exceptions import NotFittedError
 from spam_gnn import NodeClassifier, SpaMClassifier, TrainConfig, csbm, to_pandas, to_pyg
 from spam_gnn.baselines import registry
 from spam_gnn.baselines.registry import find, systems
-from spam_gnn.cli import main
 from spam_gnn.errors import BadInput, Interrupted
 from spam_gnn.evaluation.checks.subject import quick
 from spam_gnn.results import prediction_table
@@ -39,18 +37,15 @@ def source(graph, tmp_path_factory):
     return DataSource(nodes=str(folder / "nodes.csv"), edges=str(folder / "edges.csv"))
 
 
-@pytest.fixture
-def run(monkeypatch, capsys):
-    """Call the command in this process: (exit code, standard output, standard error)."""
-
-    def call(*arguments):
-        monkeypatch.setattr(sys, "argv", ["spam-gnn", *map(str, arguments)])
-        with pytest.raises(SystemExit) as stop:
-            main()
-        printed = capsys.readouterr()
-        return stop.value.code or 0, printed.out, printed.err
-
-    return call
+@pytest.mark.parametrize(("name", "module", "setting"), [("cgnn", "commute", "commute=exact"), ("h2gcn", "h2gcn", "hidden=8")])
+def test_a_dense_system_refuses_what_does_not_fit(run, source, tmp_path, monkeypatch, name, module, setting):
+    """Exit code 3, one line that names the numbers, and no run folder that looks finished."""
+    monkeypatch.setattr(f"spam_gnn.baselines.{module}.available_memory_mb", lambda: 1e-3)
+    code, out, err = run("train", "--nodes", source.nodes, "--edges", source.edges, "--model", name, "--set", setting,
+                         "--epochs", "2", "--out", tmp_path / "run")  # fmt: skip
+    assert (code, out) == (3, "")
+    assert re.fullmatch(rf"spam-gnn: {name}: .*\d+ .*are free; .*", err.strip()), err
+    assert not (tmp_path / "run" / "metrics.json").exists()
 
 
 @pytest.mark.parametrize("name", systems())

@@ -3,28 +3,14 @@
 from __future__ import annotations
 
 import json
-import sys
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from spam_gnn.cli import main
 from spam_gnn.data.inspection import gini
 from spam_gnn.data.suspicions import tells_label
 from written import FORMATS, SMALL, WHOLE, write
-
-
-@pytest.fixture
-def run(monkeypatch, capsys):
-    def call(*arguments):
-        monkeypatch.setattr(sys, "argv", ["spam-gnn", *map(str, arguments)])
-        with pytest.raises(SystemExit) as stop:
-            main()
-        printed = capsys.readouterr()
-        return stop.value.code or 0, printed.out, printed.err
-
-    return call
 
 
 def where(form, folder):

@@ -251,3 +251,26 @@ def test_self_loops_duplicates_isolated_and_weights_are_counted(tmp_path):
         "edge weights in column 'weight' accepted and not used: how far an edge is believed is learned",
         "edge columns ignored: when",
     )  # fmt: skip
+
+
+GRAPHML = """<graphml xmlns="http://graphml.graphdrawing.org/xmlns">
+<key id="a" for="node" attr.name="class" attr.type="string"/>
+<key id="b" for="node" attr.name="size" attr.type="double"><default>2.5</default></key>
+<graph edgedefault="undirected">
+<node id="u"><data key="a">x</data></node><node id="v"><data key="a">y</data><data key="b">7</data></node>
+<edge source="u" target="v"/></graph></graphml>"""
+GEXF = """<gexf xmlns="http://www.gexf.net/1.2draft" version="1.2"><graph defaultedgetype="directed">
+<attributes class="node"><attribute id="0" title="class" type="string"/><attribute id="1" title="size" type="double">
+<default>2.5</default></attribute></attributes>
+<nodes><node id="u"><attvalues><attvalue for="0" value="x"/></attvalues></node>
+<node id="v"><attvalues><attvalue for="0" value="y"/><attvalue for="1" value="7"/></attvalues></node></nodes>
+<edges><edge id="0" source="u" target="v" type="mutual"/></edges></graph></gexf>"""
+
+
+@pytest.mark.parametrize(("form", "content"), [("graphml", GRAPHML), ("gexf", GEXF)])
+def test_declared_defaults_fill_the_gaps_and_mutual_edges_have_both_directions(form, content, tmp_path):
+    """networkx reads defaults and does not apply them; a mutual edge of a directed GEXF file is two."""
+    (tmp_path / f"graph.{form}").write_text(content)
+    graph = read_graph_file(tmp_path / f"graph.{form}").graph
+    assert graph.x.tolist() == [[2.5], [7.0]]
+    assert graph.edge_index.tolist() == [[1, 0], [0, 1]]

@@ -124,7 +124,7 @@ def test_local_commute_times_follow_the_exact_ones():
 
 def test_commute_times_that_do_not_fit_are_refused(monkeypatch):
     monkeypatch.setattr(commute, "available_memory_mb", lambda: 1e-3)
-    with pytest.raises(TooLarge, match=r"12 nodes need 3456 bytes.*commute=local") as caught:
+    with pytest.raises(TooLarge, match=r"12 nodes need 3456 bytes.* 0 MiB are free; set commute=local") as caught:
         edge_commute_times(random_graph(8), exact=True)
     assert caught.value.exit_code == 3
 

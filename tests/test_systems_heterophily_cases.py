@@ -191,8 +191,9 @@ def test_node_table_rows_follow_their_nodes():
 
 def test_h2gcn_refuses_what_does_not_fit(monkeypatch):
     monkeypatch.setattr("spam_gnn.baselines.h2gcn.available_memory_mb", lambda: 1e-4)
-    with pytest.raises(TooLarge, match="two steps apart"):
+    with pytest.raises(TooLarge, match=r"up to \d+ pairs of nodes are two steps apart, .* GiB are free; ") as caught:
         strict_two_hop(small_graph())
+    assert caught.value.exit_code == 3
 
 
 @pytest.mark.parametrize("name", NAMES)

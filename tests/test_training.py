@@ -31,6 +31,7 @@ def command(out, *more, epochs=40):
 RUN = RunSettings(
     DataSource("csbm"), SpaMConfig(hidden=8, posterior_hidden=8, samples=2, predict_samples=2), TrainConfig(epochs=40)
 )
+PATIENCE = 120.0  # seconds that a command may take to begin, on a machine that has much else to do
 ENV = {**os.environ, "OMP_NUM_THREADS": "1", "SPAM_GNN_CHECKPOINT_SECONDS": "0"}
 
 
@@ -80,18 +81,22 @@ def test_kill_at_20_random_moments_then_resume(tmp_path):
     length = time.monotonic() - started
     chance, kills, round_ = random.Random(0), 0, 0
     out = tmp_path / "killed-0"
+    limit = time.monotonic() + PATIENCE + 20 * length
     while kills < 20:
+        assert time.monotonic() < limit, f"{kills} kills in {PATIENCE + 20 * length:.0f} s"
         child = train_in_a_child(out)
         time.sleep(chance.uniform(0.02, 0.5) * length)
-        if os.waitpid(child, os.WNOHANG)[0] == 0:
+        ended, status = os.waitpid(child, os.WNOHANG)
+        if ended == 0:
             os.kill(child, signal.SIGKILL)
             os.waitpid(child, 0)
             kills += 1
         else:  # it finished first: compare, and begin again for the kills that are left
+            assert status == 0, "the command failed by itself"
             compare(undisturbed, out)
             round_ += 1
             out = tmp_path / f"killed-{round_}"
-    assert os.waitpid(train_in_a_child(out), 0)[1] == 0
+    assert os.waitpid(train_in_a_child(out), 0)[1] == 0  # what is left is shorter than the undisturbed run
     compare(undisturbed, out)
 
 
@@ -105,14 +110,33 @@ def compare(calm, killed):
         assert (calm / name).read_bytes() == (killed / name).read_bytes()
 
 
+def wait_for(path, process):
+    """Until the file is there; a command that has ended or takes too long to begin fails the test with what it said."""
+    limit = time.monotonic() + PATIENCE
+    while not path.exists():
+        ended = process.poll() is not None
+        if ended or time.monotonic() > limit:
+            process.kill()
+            pytest.fail(f"no {path.name} {'before the command ended' if ended else 'in time'}: {process.communicate()[1]}")
+        time.sleep(0.05)
+
+
+def test_a_command_that_cannot_start_fails_the_wait_at_once(tmp_path):
+    process = subprocess.Popen([sys.executable, "-c", "raise SystemExit('no')"], stderr=subprocess.PIPE, text=True)
+    with pytest.raises(pytest.fail.Exception, match="before the command ended: no"):
+        wait_for(tmp_path / "never", process)
+
+
 def test_ctrl_c_and_sigterm_leave_a_resumable_run(tmp_path):
     for number, code in ((signal.SIGINT, 130), (signal.SIGTERM, 143)):
         out = tmp_path / str(code)
         process = subprocess.Popen(command(out, epochs=100000), env=ENV, stderr=subprocess.PIPE, text=True)
-        while not (out / "checkpoint.safetensors").exists():
-            time.sleep(0.05)
-        process.send_signal(number)
-        error = process.communicate(timeout=60)[1]
+        try:
+            wait_for(out / "checkpoint.safetensors", process)
+            process.send_signal(number)
+            error = process.communicate(timeout=60)[1]
+        finally:
+            process.kill()  # of no effect on one that has ended
         assert process.returncode == code, error
         assert "continue with --resume" in error
         assert len(error.strip().splitlines()) == 1

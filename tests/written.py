@@ -33,6 +33,7 @@ class Small:
     features: list[list[float]]
     edges: list[tuple[int, int]]
     directed: bool = False
+    weights: list[float] | None = None  # one per edge
 
     @property
     def frame(self) -> pd.DataFrame:
@@ -44,7 +45,8 @@ class Small:
     @property
     def ends(self) -> pd.DataFrame:
         pairs = [(self.ids[a], self.ids[b]) for a, b in self.edges]
-        return pd.DataFrame(pairs, columns=pd.Index(["source", "target"]))
+        frame = pd.DataFrame(pairs, columns=pd.Index(["source", "target"]))
+        return frame if self.weights is None else frame.assign(weight=self.weights)
 
 
 SMALL = Small(
@@ -76,18 +78,19 @@ def read(
 def _tables(form: str, folder: Path, small: Small) -> Path:
     nodes = "csv" if form in WITH_TABLE else form
     if form == "parquet":
-        small.frame.to_parquet(folder / "nodes.parquet", index=False)
-        small.ends.to_parquet(folder / "edges.parquet", index=False)
+        for name, frame in (("nodes", small.frame), ("edges", small.ends)):  # plain, so that a changed byte is a changed cell
+            frame.to_parquet(folder / f"{name}.parquet", index=False, compression=None)
         return folder / "nodes.parquet"
     separator = "\t" if form == "tsv" else ","
     small.frame.to_csv(folder / f"nodes.{nodes}", index=False, sep=separator)
     if form == "edges":
-        lines = ["# two ids per line", *(f"{a} {b}" for a, b in small.ends.itertuples(index=False))]
+        lines = ["# two ids per line", *(" ".join(map(str, row)) for row in small.ends.itertuples(index=False))]
         (folder / "edges.edges").write_text("\n".join(lines) + "\n")
     elif form == "mtx":
         n = len(small.ids)
         ends = np.array(small.edges, dtype=np.int64).reshape(-1, 2).T
-        matrix = scipy.sparse.coo_array((np.ones(ends.shape[1]), (ends[0], ends[1])), shape=(n, n))
+        values = np.ones(ends.shape[1]) if small.weights is None else np.array(small.weights)
+        matrix = scipy.sparse.coo_array((values, (ends[0], ends[1])), shape=(n, n))
         scipy.io.mmwrite(folder / "edges.mtx", matrix, symmetry="general")
     else:
         small.ends.to_csv(folder / f"edges.{form}", index=False, sep=separator)
@@ -97,9 +100,10 @@ def _tables(form: str, folder: Path, small: Small) -> Path:
 def _npz(form: str, folder: Path, small: Small) -> Path:
     masks = {f"{part}_mask": np.array([s == part for s in small.splits]) for part in ("train", "val", "test")}
     y = np.array([-1 if label is None else int(label) for label in small.labels])
+    weights = {} if small.weights is None else {"edge_weight": np.array(small.weights)}
     path = folder / "graph.npz"
     np.savez(path, x=np.array(small.features), edge_index=np.array(small.edges, dtype=np.int64).reshape(-1, 2).T, y=y,
-             node_id=np.array(small.ids), **masks)  # fmt: skip
+             node_id=np.array(small.ids), **weights, **masks)  # fmt: skip
     return path
 
 
@@ -109,7 +113,8 @@ def _xml(form: str, folder: Path, small: Small) -> Path:
         values = {f"f{i}": float(v) for i, v in enumerate(small.features[place])}
         known = {} if small.labels[place] is None else {"class": small.labels[place]}
         graph.add_node(name, **known, split=small.splits[place], **values)
-    graph.add_edges_from((small.ids[a], small.ids[b]) for a, b in small.edges)
+    for place, (a, b) in enumerate(small.edges):
+        graph.add_edge(small.ids[a], small.ids[b], **({} if small.weights is None else {"weight": small.weights[place]}))
     path = folder / f"graph.{form}"
     (nx.write_graphml if form == "graphml" else nx.write_gexf)(graph, path)
     return path

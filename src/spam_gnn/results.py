@@ -139,8 +139,8 @@ def report_content(
     measured = sorted({*metrics["val"], *metrics["test"]})
     return ReportContent(
         title=graph.name,
-        facts={key: str(metrics[key]) for key in
-               ("dataset", "model", "split", "seed", "nodes", "edges", "epochs", "samples", "seconds", "peak_memory_mb")},
+        facts={**{key: str(metrics[key]) for key in ("dataset", "model", "split", "seed", "nodes", "edges", "epochs", "samples",
+                                                     "seconds")}, "peak memory": f"{metrics['peak_memory_mb']:.0f} MiB"},
         metrics=[(name, metrics["val"].get(name), metrics["test"].get(name)) for name in measured],
         history={key: [row.get(key, float("nan")) for row in state.history] for key in columns},
         best_epoch=state.best_epoch,

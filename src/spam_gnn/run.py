@@ -18,6 +18,7 @@ from spam_gnn.baselines.base import Shape
 from spam_gnn.baselines.registry import find, settings_from_json
 from spam_gnn.checkpoint import load_state, read_tensors, save_state, write_tensors
 from spam_gnn.contract import NodeModel
+from spam_gnn.data.reading import ColumnFact, ColumnPlan
 from spam_gnn.errors import BadInput, Interrupted
 from spam_gnn.files import make_folder, remove_leftovers, write_json
 from spam_gnn.graph import Graph
@@ -68,16 +69,21 @@ def train_run(
     stop_requested: Callable[[], int | None] | None = None,
     checkpoint_seconds: float = 5.0,
     graph: Graph | None = None,
+    columns: tuple[ColumnFact, ...] = (),
 ) -> dict[str, Any]:
     """Train in `folder` and return the metrics. An interrupted run continues with `resume`, to bit-identical weights.
 
     `stop_requested` is asked after every epoch; an exit code instead of None saves the state and raises `Interrupted`.
+    `graph`, where it is loaded already, comes with what was understood of its `columns`, which the folder remembers.
     """
-    graph = graph or settings.source.load(settings.split, settings.seed)
+    if graph is None:
+        reading = settings.source.open(settings.split, settings.seed)
+        graph, columns = reading.graph, reading.columns
     check_trainable(graph, settings.train)
     system = find(settings.name)
     model = system.make(Shape.of(graph), settings.model, settings.seed)
-    _claim(folder, settings, graph, resume)
+    _claim(folder, settings, {**asdict(Shape.of(graph)), "class_names": graph.class_names,
+                              "columns": [asdict(column) for column in columns]}, resume)  # fmt: skip
     checkpoint = folder / CHECKPOINT
     state = optimiser = None
     if resume and checkpoint.exists():
@@ -103,7 +109,7 @@ def train_run(
     return metrics
 
 
-def _claim(folder: Path, settings: RunSettings, graph: Graph, resume: bool) -> None:
+def _claim(folder: Path, settings: RunSettings, about_graph: dict[str, Any], resume: bool) -> None:
     """Take an empty folder, or one to be resumed with the same settings; never overwrite another run."""
     existing = folder / CONFIG
     if existing.exists() and not resume:
@@ -120,8 +126,7 @@ def _claim(folder: Path, settings: RunSettings, graph: Graph, resume: bool) -> N
         "spam_gnn": __version__, "torch": torch.__version__, "torch_geometric": torch_geometric.__version__,
         "numpy": numpy.__version__, "python": platform.python_version(),
     }  # fmt: skip
-    shape = {**asdict(Shape.of(graph)), "class_names": graph.class_names}
-    write_json(existing, {**settings.to_json(), "graph": shape, "versions": about})
+    write_json(existing, {**settings.to_json(), "graph": about_graph, "versions": about})
 
 
 def _differences(a: dict[str, Any], b: dict[str, Any], prefix: str = "") -> str:
@@ -151,6 +156,13 @@ def read_settings(folder: Path) -> RunSettings:
         return RunSettings.from_json(_read_config(folder))
     except (KeyError, TypeError) as error:
         raise BadInput(f"{folder / CONFIG}: not a configuration of this version ({error}); train again") from None
+
+
+def column_plan(folder: Path) -> ColumnPlan | None:
+    """What the run expects of another file; None where it knows no columns: a dataset by name, a folder of an older version."""
+    graph = _read_config(folder)["graph"]
+    columns = tuple(ColumnFact(**{**column, "values": tuple(column["values"])}) for column in graph.get("columns", ()))
+    return ColumnPlan(columns, tuple(graph["class_names"])) if columns else None
 
 
 def load_run(folder: Path) -> tuple[NodeModel, RunSettings, float, tuple[str, ...]]:

@@ -10,7 +10,7 @@ from spam_gnn.data import catalog
 from spam_gnn.data.graph_files import read_graph_file
 from spam_gnn.data.protocols import parse_protocol
 from spam_gnn.data.readers.formats import is_matrix
-from spam_gnn.data.reading import Reading
+from spam_gnn.data.reading import ColumnPlan, Reading
 from spam_gnn.data.splits import random_split
 from spam_gnn.data.tables import TableColumns, TableFormats, read_pair
 from spam_gnn.errors import BadInput
@@ -64,19 +64,31 @@ class DataSource:
 
     def load(self, split: int, seed: int) -> Graph:
         """The graph under one split. Tables without a split column get a stratified 48/32/20 one, drawn by seed + split."""
-        if self.dataset is not None:
-            return catalog.load(self.dataset, split, seed, self.protocol)
-        graph = self.read().graph
-        if self.protocol is not None:
-            return parse_protocol(self.protocol).draw(graph, split)
-        return graph if bool(graph.train_mask.any()) else random_split(graph, seed + split)
+        return self.open(split, seed).graph
 
-    def read(self) -> Reading:
+    def open(self, split: int, seed: int, plan: ColumnPlan | None = None) -> Reading:
+        """As `load`, with what was understood of the columns of the user's files; of a dataset by name there are none.
+
+        With the `plan` of a trained model, files line up with its columns, and need no labels.
+        """
+        if self.dataset is not None:
+            return Reading(catalog.load(self.dataset, split, seed, self.protocol), ())
+        reading = self.read(plan)
+        graph = reading.graph
+        if self.protocol is not None:
+            graph = parse_protocol(self.protocol).draw(graph, split)
+        elif not bool(graph.train_mask.any()) and (plan is None or bool((graph.y >= 0).any())):
+            graph = random_split(graph, seed + split)
+        return Reading(graph, reading.columns)
+
+    def read(self, plan: ColumnPlan | None = None) -> Reading:
         """The user's files as they are, before any split is drawn."""
         if self.nodes is not None:
             edges = Path(self.graph or self.edges or "")
-            return read_pair(Path(self.nodes), edges, self.columns, self.formats, directed=self.directed)
-        return read_graph_file(Path(self.graph or ""), self.formats.nodes, self.columns, directed=self.directed)
+            return read_pair(Path(self.nodes), edges, self.columns, self.formats, directed=self.directed, plan=plan)
+        return read_graph_file(
+            Path(self.graph or ""), self.formats.nodes, self.columns, directed=self.directed, plan=plan
+        )
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)

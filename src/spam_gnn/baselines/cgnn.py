@@ -6,32 +6,26 @@ from dataclasses import dataclass
 from typing import Literal
 
 import torch
-from torch import Tensor, nn
-from torch_geometric.nn import JumpingKnowledge
+from torch import Tensor
 from torch_geometric.utils import softmax
 
-from spam_gnn.baselines.base import Network, Settings, Shape, System
+from spam_gnn.baselines.base import Shape, System
 from spam_gnn.baselines.commute import edge_commute_times
+from spam_gnn.baselines.two_way import TwoWayNetwork, TwoWaySettings
 from spam_gnn.errors import BadInput, one_of
 from spam_gnn.graph import Direction, Graph
-from spam_gnn.initial import glorot
 from spam_gnn.kernels.csr import gather_sum
-from spam_gnn.randomness import dropout, stream
 
 Commute = Literal["auto", "exact", "local", "none"]
 
 
 @dataclass(frozen=True)
-class CGNNSettings(Settings):
+class CGNNSettings(TwoWaySettings):
     """`commute`: how times are found; `auto` is exact up to `exact_nodes` nodes and local above; `none` weighs neighbours
     equally."""
 
-    hidden: int = 128
-    layers: int = 5
-    dropout: float = 0.0
     commute: Commute = "auto"
     exact_nodes: int = 8000
-    normalise: bool = True
     self_term: bool = False
 
     def __post_init__(self) -> None:
@@ -58,7 +52,7 @@ def commute_weights(graph: Graph, direction: Direction, commute: Commute, exact_
     return graph.derived[key]
 
 
-class CommuteGNN(Network):
+class CommuteGNN(TwoWayNetwork):
     """h_i' = relu(sum_{j in out(i)} c~_ij W_1 h_j + sum_{j in in(i)} c~_ij W_2 h_j + b), plus W_0 h_i with `self_term` (Zhuo
     et al. 2025).
 
@@ -68,38 +62,18 @@ class CommuteGNN(Network):
     Shapes: X (n, d), h (n, hidden), logits (n, C).
     """
 
-    reads_direction = True
     settings: CGNNSettings
 
     def __init__(self, shape: Shape, settings: CGNNSettings, seed: int) -> None:
-        super().__init__(shape, settings)
-        generator, h = stream(seed, "weights"), settings.hidden
-        sizes = [shape.num_features] + [h] * (settings.layers - 1)
-        self.parts = 3 if settings.self_term else 2
-        self.weights = nn.ParameterList([torch.cat([glorot(s, h, generator) for _ in range(self.parts)], dim=1) for s in sizes])
-        self.biases = nn.ParameterList([torch.zeros(h) for _ in sizes])
-        self.jump = JumpingKnowledge("max")
-        self.classify = nn.Parameter(glorot(h, shape.num_classes, generator))
-        self.classify_bias = nn.Parameter(torch.zeros(shape.num_classes))
+        super().__init__(shape, settings, seed, self_term=settings.self_term, jump="max")
 
     def mix(self, graph: Graph, values: Tensor) -> Tensor:
-        """values (n, 3 hidden): out, in and (with `self_term`) own projections side by side -> (n, hidden)."""
-        out, into, *own = values.chunk(self.parts, dim=1)
         c = self.settings
+        out, into, *own = values.chunk(3 if c.self_term else 2, dim=1)
         weigh = lambda way: commute_weights(graph, way, c.commute, c.exact_nodes)  # noqa: E731
         around = gather_sum(graph.messages("out"), weigh("out"), out.unsqueeze(0))[0]
         around = around + gather_sum(graph.messages("in"), weigh("in"), into.unsqueeze(0))[0]
         return around + own[0] if own else around
-
-    def logits(self, graph: Graph, generator: torch.Generator | None) -> Tensor:
-        h, layers = None, []
-        for weight, bias in zip(self.weights, self.biases, strict=True):
-            values = graph.features.project(weight) if h is None else h @ weight
-            h = dropout(torch.relu(self.mix(graph, values) + bias), self.settings.dropout, generator)
-            if self.settings.normalise:
-                h = nn.functional.normalize(h, dim=1)
-            layers.append(h)
-        return self.jump(layers) @ self.classify + self.classify_bias
 
 
 SYSTEMS = (

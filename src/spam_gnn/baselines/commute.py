@@ -52,8 +52,10 @@ def exact_commute_times(walk: scipy.sparse.csr_array, first: np.ndarray, second:
     """
     n = walk.indptr.size - 1
     needed = _COPIES * 8 * n * n
-    if needed > available_memory_mb() * 2**20:
-        raise TooLarge(f"cgnn: exact commute times of {n} nodes need {needed} bytes of dense tables; set commute=local")
+    free = available_memory_mb()
+    if needed > free * 2**20:
+        size = f"{needed} bytes of dense tables and {free:.0f} MiB are free"
+        raise TooLarge(f"cgnn: exact commute times of {n} nodes need {size}; set commute=local")
     dense = walk.toarray()
     ones = np.ones(n)
     stationary = scipy.linalg.solve(np.eye(n) - dense.T + np.ones((n, n)) / n, ones / n)

@@ -6,32 +6,24 @@ from dataclasses import dataclass
 from typing import Literal
 
 import torch
-from torch import Tensor, nn
-from torch_geometric.nn import JumpingKnowledge
+from torch import Tensor
 
-from spam_gnn.baselines.base import Network, Settings, Shape, System
+from spam_gnn.baselines.base import Shape, System
+from spam_gnn.baselines.two_way import Jump, TwoWayNetwork, TwoWaySettings
 from spam_gnn.errors import BadInput, one_of
 from spam_gnn.graph import Direction, Graph
-from spam_gnn.initial import glorot
 from spam_gnn.kernels.csr import gather_sum
-from spam_gnn.randomness import dropout, stream
 
-Jump = Literal["max", "cat", "none"]
 Base = Literal["gcn", "sage"]
 
 
 @dataclass(frozen=True)
-class DirGNNSettings(Settings):
-    """`alpha` weighs out-neighbours against in-neighbours; `base` is the convolution; `jump` joins the layers; `normalise`
-    rows."""
+class DirGNNSettings(TwoWaySettings):
+    """`alpha` weighs out-neighbours against in-neighbours; `base` is the convolution; `jump` joins the layers."""
 
-    hidden: int = 128
-    layers: int = 5
-    dropout: float = 0.0
     alpha: float = 0.5
     base: Base = "gcn"
     jump: Jump = "max"
-    normalise: bool = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -72,40 +64,20 @@ def directed_mix(graph: Graph, values: Tensor, alpha: float, base: Base) -> Tens
     return mixed + own[0] if own else mixed
 
 
-class DirGNN(Network):
+class DirGNN(TwoWayNetwork):
     """h^(l) = relu(alpha S_out h W_out + (1 - alpha) S_in h W_in + b), rows scaled to norm 1, layers joined by jumping
     knowledge.
 
     Shapes: X (n, d), h (n, hidden), logits (n, C).
     """
 
-    reads_direction = True
     settings: DirGNNSettings
 
     def __init__(self, shape: Shape, settings: DirGNNSettings, seed: int) -> None:
-        super().__init__(shape, settings)
-        generator, h = stream(seed, "weights"), settings.hidden
-        sizes = [shape.num_features] + [h] * (settings.layers - 1)
-        parts = 3 if settings.base == "sage" else 2
-        self.weights = nn.ParameterList([
-            torch.cat([glorot(size, h, generator) for _ in range(parts)], dim=1) for size in sizes
-        ])  # fmt: skip
-        self.biases = nn.ParameterList([torch.zeros(h) for _ in sizes])
-        self.jump = None if settings.jump == "none" else JumpingKnowledge(settings.jump)
-        joined = h * settings.layers if settings.jump == "cat" else h
-        self.classify = nn.Parameter(glorot(joined, shape.num_classes, generator))
-        self.classify_bias = nn.Parameter(torch.zeros(shape.num_classes))
+        super().__init__(shape, settings, seed, self_term=settings.base == "sage", jump=settings.jump)
 
-    def logits(self, graph: Graph, generator: torch.Generator | None) -> Tensor:
-        c, h, layers = self.settings, None, []
-        for weight, bias in zip(self.weights, self.biases, strict=True):
-            values = graph.features.project(weight) if h is None else h @ weight
-            h = dropout(torch.relu(directed_mix(graph, values, c.alpha, c.base) + bias), c.dropout, generator)
-            if c.normalise:
-                h = nn.functional.normalize(h, dim=1)
-            layers.append(h)
-        joined = layers[-1] if self.jump is None else self.jump(layers)
-        return joined @ self.classify + self.classify_bias
+    def mix(self, graph: Graph, values: Tensor) -> Tensor:
+        return directed_mix(graph, values, self.settings.alpha, self.settings.base)
 
 
 SYSTEMS = (

@@ -37,8 +37,9 @@ def strict_two_hop(graph: Graph) -> scipy.sparse.csr_array:
     )
     degree = messages.degree.to(torch.float64)
     pairs = min(float(degree[messages.source].sum()), float(n) * n)  # no more than that many are two steps apart
-    if pairs * _BYTES_PER_PAIR / 2**20 > available_memory_mb():
-        size = f"{pairs * _BYTES_PER_PAIR / 2**30:.1f} GiB"
+    free = available_memory_mb()
+    if pairs * _BYTES_PER_PAIR / 2**20 > free:
+        size = f"{pairs * _BYTES_PER_PAIR / 2**30:.1f} GiB, and {free / 1024:.1f} GiB are free"
         raise TooLarge(f"h2gcn: up to {pairs:.0f} pairs of nodes are two steps apart, {size}; use more memory or another model")
     itself = scipy.sparse.diags_array(np.ones(n, np.float32))
     reached = (adjacency @ adjacency + itself).tocsr()

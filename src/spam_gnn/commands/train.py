@@ -100,7 +100,8 @@ def _splits(text: str, source: DataSource) -> list[int]:
 
 
 def _one(settings: RunSettings, folder: Path, resume: bool) -> tuple[dict[str, Any], Graph]:
-    graph = settings.source.load(settings.split, settings.seed)
+    reading = settings.source.open(settings.split, settings.seed)
+    graph = reading.graph
     finished = folder / METRICS
     if resume and finished.exists() and read_settings(folder) == settings:
         return json.loads(finished.read_text()), graph
@@ -109,8 +110,9 @@ def _one(settings: RunSettings, folder: Path, resume: bool) -> tuple[dict[str, A
     with polite_stop() as stop, epoch_bar(f"{find(settings.name).title} split {settings.split}", settings.train.epochs) as bar:
         every = float(os.environ.get("SPAM_GNN_CHECKPOINT_SECONDS", "5"))
         return train_run(
-            settings, folder, resume=resume, progress=bar, stop_requested=stop, checkpoint_seconds=every, graph=graph
-        ), graph
+            settings, folder, resume=resume, progress=bar, stop_requested=stop, checkpoint_seconds=every, graph=graph,
+            columns=reading.columns,
+        ), graph  # fmt: skip
 
 
 def _reference(system: System, graph: Graph, settings: RunSettings, chosen: dict[str, Any]) -> dict[str, float]:

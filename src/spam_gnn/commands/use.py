@@ -16,13 +16,13 @@ from spam_gnn.files import write_durably
 from spam_gnn.graph import Graph
 from spam_gnn.model import SpaM
 from spam_gnn.results import node_names, prediction_table
-from spam_gnn.run import RunSettings, load_run
+from spam_gnn.run import RunSettings, column_plan, load_run
 from spam_gnn.source import DataSource
 
 
 def _open(run: Path, source: DataSource | None = None) -> tuple[NodeModel, RunSettings, float, Graph]:
     model, settings, temperature, classes = load_run(run)
-    graph = (source or settings.source).load(settings.split, settings.seed)
+    graph = (source or settings.source).open(settings.split, settings.seed, column_plan(run)).graph
     unknown = [name for name in graph.class_names if name not in classes]
     if unknown:
         raise BadInput(f"labels: found class '{unknown[0]}', new to the run in {run}; it knows {', '.join(classes)}")
@@ -38,7 +38,7 @@ def _with_classes(graph: Graph, classes: tuple[str, ...]) -> Graph:
 
 
 def run_predict(run: Path, options: GraphOptions, out: Path | None) -> None:
-    """Write the prediction table of a run's own graph, or of another one with the same features."""
+    """Write the prediction table of a run's own graph, or of another one, whose columns line up with the run's by name."""
     source = None
     if options.named:
         own = load_run(run)[1].source
@@ -50,6 +50,8 @@ def run_predict(run: Path, options: GraphOptions, out: Path | None) -> None:
     if out is None:
         sys.stdout.write(text)
     else:
+        for note in graph.notes if source is not None else ():
+            OUT.print(f"note: {note}", markup=False)
         write_durably(out, text.encode())
         OUT.print(f"{len(frame)} predictions in {out}")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +20,10 @@ MOST_CATEGORIES = 50
 MOST_WORDS = 2000
 _MOSTLY = 0.9  # share of numbers from which a text among them is a slip rather than a category
 _MISSING = frozenset(["", "na", "n/a", "#n/a", "<na>", "nan", "-nan", "null", "none", "?", "."])
+
+
+Encoded = tuple[ColumnFact, np.ndarray | scipy.sparse.csr_array]
+_NO_PLAN: Mapping[str, ColumnFact] = {}
 
 
 class RowBuffer:
@@ -51,15 +55,18 @@ class NodeCells:
 
 
 def read_columns(
-    table: Table, roles: Sequence[str], features: Sequence[str], words: Sequence[str], notes: list[str]
-) -> NodeCells:
+    table: Table, roles: Sequence[str], features: Sequence[str], words: Sequence[str], notes: list[str],
+    plan: Mapping[str, ColumnFact] = _NO_PLAN,
+) -> NodeCells:  # fmt: skip
     """Read the columns of `roles` as text and encode `features` in their order, those of `words` as bags of words.
 
-    Only what is not plainly numeric is read a second time, as text: texts take ten times the memory of numbers.
+    Only what is not plainly numeric is read a second time, as text: texts take ten times the memory of numbers. A column of
+    the `plan` is encoded as it says, with its categories or words.
     """
-    numeric = [name for name in features if name not in words]
+    as_text = [name for name in features if name in words or (name in plan and plan[name].kind != "number")]
+    numeric = [name for name in features if name not in as_text]
     buffer = RowBuffer(len(numeric), np.float32)
-    texts: dict[str, list[np.ndarray]] = {name: [np.empty(0, dtype=object)] for name in (*roles, *words)}
+    texts: dict[str, list[np.ndarray]] = {name: [np.empty(0, dtype=object)] for name in (*roles, *as_text)}
     doubtful: set[str] = set()
     for block in table.blocks(text=list(texts), number=numeric):
         rows = buffer.extend(block.rows)
@@ -73,17 +80,19 @@ def read_columns(
         del rows  # a view would keep the buffer from growing in place
     cells = {name: np.concatenate(parts) for name, parts in texts.items()}
     x = buffer.finished()
-    if not doubtful and not words:
+    if not doubtful and not as_text:
         return NodeCells(cells, torch.from_numpy(x), tuple(ColumnFact(name, "number", 1) for name in numeric))
     again = [name for name in numeric if name in doubtful]
-    text_of = dict(zip(again, table.texts(again), strict=True))
-    encoded: dict[str, tuple[ColumnFact, np.ndarray | scipy.sparse.csr_array]] = {}
-    for name in features:
-        if name in words:
-            encoded[name] = _bag_of_words(table, name, cells[name], notes)
-        elif name in text_of:
-            values = _feature_of_text(table, name, text_of[name], notes)
-            encoded[name] = (ColumnFact(name, "number" if values.shape[1] == 1 else "one-hot", values.shape[1]), values)
+    text_of = {**{name: cells[name] for name in as_text}, **dict(zip(again, table.texts(again), strict=True))}
+    encoded: dict[str, Encoded] = {}
+    for name in (name for name in features if name in text_of):
+        planned = plan.get(name)
+        if name in words or (planned is not None and planned.kind == "words"):
+            encoded[name] = _bag_of_words(table, name, text_of[name], notes, planned)
+        elif planned is not None and planned.kind == "one-hot":
+            encoded[name] = planned, _known_categories(table, planned, text_of[name])
+        else:
+            encoded[name] = _feature_of_text(table, name, text_of[name], notes, number=planned is not None)
     return NodeCells(cells, _joined(features, numeric, x, encoded), tuple(
         encoded[name][0] if name in encoded else ColumnFact(name, "number", 1) for name in features
     ))  # fmt: skip
@@ -91,7 +100,7 @@ def read_columns(
 
 def _joined(
     features: Sequence[str], numeric: Sequence[str], x: np.ndarray,
-    encoded: dict[str, tuple[ColumnFact, np.ndarray | scipy.sparse.csr_array]],
+    encoded: Mapping[str, Encoded],
 ) -> Tensor:  # fmt: skip
     """All features in the order of the file; sparse where a bag of words is among them."""
     place = {name: i for i, name in enumerate(numeric)}
@@ -101,8 +110,21 @@ def _joined(
     return torch.from_numpy(np.concatenate(blocks, axis=1))
 
 
-def _feature_of_text(table: Table, column: str, cells: np.ndarray, notes: list[str]) -> np.ndarray:
-    """(n, columns) of a column that is not plainly numeric; raises where a cell or two keep it from being so."""
+def _known_categories(table: Table, planned: ColumnFact, cells: np.ndarray) -> np.ndarray:
+    """(n, categories) one-hot in the order of the trained model."""
+    codes = pd.Index(planned.values).get_indexer(pd.Index(cells))
+    new = np.flatnonzero(codes < 0)
+    if len(new):
+        count = f" ({len(new)} such cells)" if len(new) > 1 else ""
+        found = f"found {shown(str(cells[int(new[0])]))}, a category new to the trained model{count}"
+        advice = f"use one of {listed([shown(value) for value in planned.values], 5)}, or train again with this file"
+        raise table.defect(f"{found}; {advice}", planned.name, int(new[0]))
+    return np.eye(len(planned.values), dtype=np.float32)[codes]
+
+
+def _feature_of_text(table: Table, column: str, cells: np.ndarray, notes: list[str], *, number: bool) -> Encoded:
+    """(n, columns) of a column that is not plainly numeric; raises where a cell or two keep it from being so, or any if it must
+    be a `number`."""
     codes, texts = pd.factorize(cells, sort=True)  # each distinct text is looked at once
     with np.errstate(over="ignore"):
         values = numbers(texts).astype(np.float32)
@@ -111,13 +133,14 @@ def _feature_of_text(table: Table, column: str, cells: np.ndarray, notes: list[s
     parsed, text = int((~np.isnan(values))[codes].sum()), int(is_text[codes].sum())
     if is_missing.all():
         raise table.defect("every cell is empty; fill the column or delete it", column)
-    if text and parsed < _MOSTLY * (parsed + text):
+    if text and not number and parsed < _MOSTLY * (parsed + text):
         _check_categories(table, column, cells, len(texts), is_text[codes])
         notes.append(f"column '{column}' one-hot encoded: {listed([shown(t) for t in texts], 5)}")
-        return np.eye(len(texts), dtype=np.float32)[codes]
+        fact = ColumnFact(column, "one-hot", len(texts), tuple(str(t) for t in texts))
+        return fact, np.eye(len(texts), dtype=np.float32)[codes]
     bad = is_text[codes] if text else ~np.isfinite(values)[codes]
     if not bad.any():
-        return values[codes][:, None]
+        return ColumnFact(column, "number", 1), values[codes][:, None]
     row, count = int(np.argmax(bad)), int(bad.sum())
     what = shown(cells[row]) if cells[row] else "an empty cell"
     found = f"found {what} in a column of numbers ({count} such cell{'s' * (count != 1)})"
@@ -142,19 +165,19 @@ def _check_categories(table: Table, column: str, cells: np.ndarray, count: int, 
 
 
 def _bag_of_words(
-    table: Table, column: str, cells: np.ndarray, notes: list[str]
-) -> tuple[ColumnFact, scipy.sparse.csr_array]:
-    """(n, words) counts of the most frequent words; a node without text has a row of zeros."""
+    table: Table, column: str, cells: np.ndarray, notes: list[str], planned: ColumnFact | None
+) -> Encoded:
+    """(n, words) counts of the most frequent words, or of those of the plan; a node without any has a row of zeros."""
     from sklearn.feature_extraction.text import CountVectorizer  # slow to import, seldom asked for
 
     # Words of two or more letters or digits, in lower case: scikit-learn's rule.
-    vectoriser = CountVectorizer(max_features=MOST_WORDS)
+    vectoriser = CountVectorizer(max_features=MOST_WORDS, vocabulary=None if planned is None else list(planned.values))
     try:
         counts = scipy.sparse.csr_array(vectoriser.fit_transform(cells), dtype=np.float32)
     except ValueError:
         raise table.defect("found no word of two or more letters; name another column with --text", column) from None
-    width = len(vectoriser.vocabulary_)
+    known = tuple(vectoriser.get_feature_names_out().tolist())
     empty = int((np.diff(counts.indptr) == 0).sum())
     without = f", {empty} nodes have none of them" if empty else ""
-    notes.append(f"column '{column}' counted as {width} words (at most {MOST_WORDS}){without}")
-    return ColumnFact(column, "words", width), counts
+    notes.append(f"column '{column}' counted as {len(known)} words (at most {MOST_WORDS}){without}")
+    return ColumnFact(column, "words", len(known), known), counts

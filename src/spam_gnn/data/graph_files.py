@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,7 +19,7 @@ from spam_gnn.data.readers.npz import MASKS, feature_matrix, read_arrays
 from spam_gnn.data.readers.ogb import read_ogb
 from spam_gnn.data.readers.table import defect, listed
 from spam_gnn.data.readers.xml_graph import open_xml
-from spam_gnn.data.reading import ColumnFact, Reading
+from spam_gnn.data.reading import ColumnFact, ColumnPlan, Reading
 from spam_gnn.data.tables import TableColumns, assemble, finished
 from spam_gnn.features import csr_tensor
 from spam_gnn.graph import Graph
@@ -27,11 +28,17 @@ _GUESS_ALL = TableColumns()
 
 
 def read_graph_file(
-    path: Path, form: str | None = None, columns: TableColumns = _GUESS_ALL, *, directed: bool = False
+    path: Path,
+    form: str | None = None,
+    columns: TableColumns = _GUESS_ALL,
+    *,
+    directed: bool = False,
+    plan: ColumnPlan | None = None,
 ) -> Reading:
     """Read a graph by its extension or named format; a folder is one of OGB's.
 
-    `columns` name attributes of GraphML and GEXF, whose own direction holds unless `directed` asks for one.
+    `columns` name attributes of GraphML and GEXF, whose own direction holds unless `directed` asks for one. With a
+    `plan`, attributes line up with a trained model's by name; the features of `.npz` and OGB have no names.
     """
     form = format_of(path, form, GRAPH_FORMATS, "--format") or ("ogb" if path.is_dir() else None)
     if not path.exists():
@@ -41,21 +48,21 @@ def read_graph_file(
         raise defect(str(path), f"the name does not say which graph format this is; {advice}")
     name = Path(path.name.removesuffix(".gz")).stem
     if form == "npz":
-        return _npz(path, name, directed)
+        return _npz(path, name, directed, () if plan is None else plan.classes)
     if form == "ogb":
-        return _ogb(path, name, directed)
-    return _xml(path, form, name, columns, directed)
+        return _ogb(path, name, directed, () if plan is None else plan.classes)
+    return _xml(path, form, name, columns, directed, plan)
 
 
-def _xml(path: Path, form: str, name: str, columns: TableColumns, directed: bool) -> Reading:
+def _xml(path: Path, form: str, name: str, columns: TableColumns, directed: bool, plan: ColumnPlan | None) -> Reading:
     # GEXF's own 'label' is a node's display name, most often its id: a class only where the user says so.
     display = form == "gexf" and "label" not in (columns.label, *columns.text)
     nodes, edges, has_direction = open_xml(path, form, leave_out=("label",) if display else ())
     columns = replace(columns, id="id", source="source", target="target")
-    return assemble(nodes, edges, columns, directed=directed or has_direction, name=name)
+    return assemble(nodes, edges, columns, directed=directed or has_direction, name=name, plan=plan)
 
 
-def _npz(path: Path, name: str, directed: bool) -> Reading:
+def _npz(path: Path, name: str, directed: bool, known: Sequence[str]) -> Reading:
     file, (arrays, others) = str(path), read_arrays(path)
     notes = [f"arrays ignored: {listed(others)}"] if others else []
     for needed in ("edge_index", "y"):
@@ -71,7 +78,7 @@ def _npz(path: Path, name: str, directed: bool) -> Reading:
     if rows != n:
         raise defect(file, f"found {rows} rows for {n} labels in y; give one row per node", column="x")
     label_table = FrameTable(file, {"y": _label_cells(y)}, range(n))
-    labels, classes = encoded_labels(label_table, "y", label_table.texts(["y"])[0], notes)
+    labels, classes = encoded_labels(label_table, "y", label_table.texts(["y"])[0], notes, known)
     x = torch.empty(n, 0) if matrix is None else csr_tensor(matrix) if scipy.sparse.issparse(matrix) else (
         torch.from_numpy(np.ascontiguousarray(matrix)))  # fmt: skip
     if "edge_weight" in arrays:
@@ -146,10 +153,10 @@ def _check_disjoint(file: str, masks: list[Tensor | None]) -> None:
         raise defect(file, "found masks and no training node; mark some, or leave all masks out", column="train_mask")
 
 
-def _ogb(path: Path, name: str, directed: bool) -> Reading:
+def _ogb(path: Path, name: str, directed: bool, known: Sequence[str]) -> Reading:
     folder = read_ogb(path)
     notes = [f"files ignored: {listed(folder.ignored)}"] if folder.ignored else []
-    labels, classes = encoded_labels(folder.label_table, "1", folder.labels, notes)
+    labels, classes = encoded_labels(folder.label_table, "1", folder.labels, notes, known)
     n = len(folder.labels)
     masks: list[Tensor | None] = [None, None, None]
     if folder.parts:

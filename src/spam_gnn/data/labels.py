@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pandas as pd
 import torch
 from pandas.util import hash_array
 from torch import Tensor
 
-from spam_gnn.data.readers.table import Table, numbers, shown, suggestion
+from spam_gnn.data.readers.table import Table, listed, numbers, shown, suggestion
 
 _FEW_CLASSES = 20  # up to here a label column may well have one node per class
 _DOUBTFUL_CLASSES = frozenset(
@@ -47,8 +49,15 @@ def identity_of(ids: np.ndarray) -> Tensor:
     return torch.from_numpy(hashed.view(np.int64))
 
 
-def encoded_labels(table: Table, column: str, cells: np.ndarray, notes: list[str]) -> tuple[Tensor, list[str]]:
-    """(n,) int64 labels, -1 where the cell is empty, and the class names in ascending order."""
+def encoded_labels(
+    table: Table, column: str, cells: np.ndarray, notes: list[str], classes: Sequence[str] = ()
+) -> tuple[Tensor, list[str]]:
+    """(n,) int64 labels, -1 where the cell is empty, and the class names in ascending order.
+
+    With `classes`, those of a trained model, labels are numbered as it does, and may all be empty.
+    """
+    if classes:
+        return _known_labels(table, column, cells, classes), list(classes)
     known = cells != ""
     codes, names = pd.factorize(cells[known])
     if len(names) == 0:
@@ -72,6 +81,15 @@ def encoded_labels(table: Table, column: str, cells: np.ndarray, notes: list[str
     doubtful = [name for name in names if name.casefold() in _DOUBTFUL_CLASSES and (name != "-1" or len(names) > 2)]
     notes.extend(f"'{name}' is taken for a class; leave the label empty where it is unknown" for name in doubtful)
     return torch.from_numpy(labels), [names[c] for c in order]
+
+
+def _known_labels(table: Table, column: str, cells: np.ndarray, classes: Sequence[str]) -> Tensor:
+    labels = pd.Index(classes).get_indexer(pd.Index(cells)).astype(np.int64)
+    new = np.flatnonzero((labels < 0) & (cells != ""))
+    if len(new):
+        found = f"found class {shown(str(cells[int(new[0])]))}, new to the trained model"
+        raise table.defect(f"{found}; it knows {listed(classes)}: leave the cell empty, or train again", column, int(new[0]))
+    return torch.from_numpy(labels)
 
 
 def masks_of(table: Table, column: str, cells: np.ndarray, labels: Tensor) -> list[Tensor]:

@@ -1,4 +1,4 @@
-"""`Reading`: a graph as it came out of a file, with what was understood of each column."""
+"""`Reading`: a graph as it came out of a file, with what was understood of each column; `ColumnPlan`: the same again."""
 
 from __future__ import annotations
 
@@ -18,11 +18,25 @@ class ColumnFact:
         name: as in the file.
         kind: its role, or how it became features.
         width: how many feature columns it became; 0 for an id, a label or a split.
+        values: the categories or words behind those feature columns, in their order.
     """
 
     name: str
     kind: ColumnKind
     width: int = 0
+    values: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class ColumnPlan:
+    """What a trained model expects of another file: feature columns by name with their categories and words, and classes."""
+
+    columns: tuple[ColumnFact, ...]
+    classes: tuple[str, ...]
+
+    @property
+    def features(self) -> dict[str, ColumnFact]:
+        return {column.name: column for column in self.columns if column.kind in ("number", "one-hot", "words")}
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,6 +6,7 @@ ignored on the way is said in `Graph.notes`; whatever cannot be used raises `Bad
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -19,7 +20,7 @@ from spam_gnn.data.labels import checked_ids, encoded_labels, identity_of, masks
 from spam_gnn.data.readers.formats import open_edges, open_table
 from spam_gnn.data.readers.matrix_market import MatrixEdges
 from spam_gnn.data.readers.table import Table, listed, shown
-from spam_gnn.data.reading import ColumnFact, Reading
+from spam_gnn.data.reading import ColumnFact, ColumnPlan, Reading
 from spam_gnn.graph import Graph
 
 _DEGREE_BUCKETS = 8
@@ -68,6 +69,7 @@ def read_pair(
     formats: TableFormats = _BY_EXTENSION,
     *,
     directed: bool = False,
+    plan: ColumnPlan | None = None,
 ) -> Reading:
     """Read two files as one checked graph.
 
@@ -77,6 +79,7 @@ def read_pair(
         columns: which column means what.
         formats: how to read the files, where their names do not say.
         directed: whether a row means only source -> target.
+        plan: the columns of a trained model, which these files are to line up with; labels may then be absent.
 
     Returns:
         The graph, named after the node file, its masks empty unless there is a split column. A node's identity is a
@@ -86,20 +89,26 @@ def read_pair(
     edge_table = open_edges(edges, formats.edges, header=formats.header)
     if isinstance(edge_table, Table) and nodes.samefile(edges):
         _check_one_file_for_both(node_table, columns)
-    return assemble(node_table, edge_table, columns, directed=directed, name=Path(nodes.name.removesuffix(".gz")).stem)
+    name = Path(nodes.name.removesuffix(".gz")).stem
+    return assemble(node_table, edge_table, columns, directed=directed, name=name, plan=plan)
 
 
 def assemble(
-    nodes: Table, edges: Table | MatrixEdges, columns: TableColumns, *, directed: bool, name: str
-) -> Reading:
+    nodes: Table, edges: Table | MatrixEdges, columns: TableColumns, *, directed: bool, name: str,
+    plan: ColumnPlan | None = None,
+) -> Reading:  # fmt: skip
     """The graph of two opened tables."""
     notes: list[str] = []
-    roles = _node_columns(nodes, columns, notes)
+    roles = _node_columns(nodes, columns, notes, needs_label=plan is None)
     features = [c for c in nodes.columns if c not in roles]
-    cells = read_columns(nodes, list(roles), features, columns.text, notes)
+    if plan is not None:
+        features = _planned(nodes, features, plan, notes)
+    cells = read_columns(nodes, list(roles), features, columns.text if plan is None else (), notes,
+                         {} if plan is None else plan.features)  # fmt: skip
     by_role = {role: (column, cells.texts[column]) for column, role in roles.items()}
     ids = checked_ids(nodes, *by_role["id"])
-    labels, class_names = encoded_labels(nodes, *by_role["label"], notes)
+    label, label_cells = by_role.get("label", ("", np.full(len(ids), "", dtype=object)))
+    labels, class_names = encoded_labels(nodes, label, label_cells, notes, () if plan is None else plan.classes)
     masks = masks_of(nodes, *by_role["split"], labels) if "split" in by_role else [None, None, None]
     places = NodePlaces(ids, nodes.file)
     ends = edges.ends(len(ids), nodes.file, notes) if isinstance(edges, MatrixEdges) else _ends(edges, columns, places, notes)
@@ -138,10 +147,22 @@ def _check_one_file_for_both(table: Table, columns: TableColumns) -> None:
         )
 
 
-def _node_columns(table: Table, columns: TableColumns, notes: list[str]) -> dict[str, str]:
-    """Column to role: an id, a label, perhaps a split."""
-    label = table.named(columns.label, "label")
-    if label is None:
+def _planned(table: Table, present: Sequence[str], plan: ColumnPlan, notes: list[str]) -> list[str]:
+    """The feature columns of a trained model, in its order; columns it has never seen are left out."""
+    missing = [name for name in plan.features if name not in present]
+    if missing:
+        found = f"found no column {listed([shown(name) for name in missing])}, which the model was trained on"
+        raise table.defect(f"{found}; add it (the columns here are {listed(table.columns)})")
+    unknown = [name for name in present if name not in plan.features]
+    if unknown:
+        notes.append(f"columns ignored, the model was not trained on them: {listed(unknown)}")
+    return list(plan.features)
+
+
+def _node_columns(table: Table, columns: TableColumns, notes: list[str], *, needs_label: bool) -> dict[str, str]:
+    """Column to role: an id, perhaps a split, and a label unless that may be absent."""
+    label = table.named(columns.label, "label") if needs_label else table.find(columns.label, "label")
+    if label is None and needs_label:
         raise table.defect(
             f"found no label column among {listed(table.columns)}; name it with --label, or call it 'label'"
         )
@@ -154,16 +175,17 @@ def _node_columns(table: Table, columns: TableColumns, notes: list[str]) -> dict
         if node_id in (label, split):
             raise table.defect(f"found no id column among {listed(table.columns)}; name it with --id, or call it 'id'")
         notes.append(f"node ids taken from the first column, '{node_id}' (--id names another)")
-    for words in columns.text:
+    for words in columns.text if needs_label else ():
         table.named(words, "text")
-    roles = {"--id": [node_id], "--label": [label], "--split-column": [split] if split else [], "--text": columns.text}
+    roles = {"--id": [node_id], "--label": [label] if label else [], "--split-column": [split] if split else [],
+             "--text": columns.text}  # fmt: skip
     taken: dict[str, str] = {}
     for option, names in roles.items():
         for name in names:
             if name in taken:
                 raise table.defect(f"found one column for both {taken[name]} and {option}; name two", name)
             taken[name] = option
-    return {node_id: "id", label: "label", **({split: "split"} if split else {})}
+    return {node_id: "id", **({label: "label"} if label else {}), **({split: "split"} if split else {})}
 
 
 def _ends(table: Table, columns: TableColumns, places: NodePlaces, notes: list[str]) -> np.ndarray:

@@ -35,7 +35,6 @@ def reliability_diagram(content: ReportContent) -> str:
     ticks = [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]
     body = vertical(y, left, right, ticks, compact)
     body += f'<path class="ideal" d="M{x(0):.1f} {y(0):.1f}L{x(1):.1f} {y(1):.1f}"/>'
-    body += f'<text class="note" x="{x(0.70):.1f}" y="{y(0.74):.1f}" text-anchor="end">perfectly calibrated</text>'
     body += f'<path class="trend" d="{polyline([(x(c), y(a)) for c, a, _ in bins])}"/>'
     for confidence, accuracy, size in bins:
         said = f"confidence {number(confidence, 2)}, accuracy {number(accuracy, 2)}, {count(int(size))} nodes"

@@ -91,7 +91,7 @@ def predictions(content: ReportContent) -> str:
     )
     calibration = charts.reliability_diagram(content)
     if content.reliability:
-        hint = "Below the diagonal the model is surer than it is right. Expected calibration error"
+        hint = "Dotted: perfectly calibrated. Below it the model is surer than it is right. Expected calibration error"
         calibration += f'<p class="hint">{hint}: <strong>{number(content.ece)}</strong>.</p>{numbers}'
     confusion = f"<h3>Confusion</h3>{confusion}"
     # A few classes fit next to the calibration; many need the width of the page.

@@ -17,8 +17,9 @@ from spam_gnn.randomness import library_draws
 
 Factory = Callable[[Shape, int], nn.Module]
 
-# Widths, depths and samples are cut to these, so that a battery takes seconds; what is checked does not depend on them.
-_QUICK = {"hidden": 16, "layers": 3, "posterior_hidden": 16, "samples": 2, "predict_samples": 4}
+# Widths, depths, samples and the epochs of a search are cut to these, so that a battery takes seconds; what is checked does not
+# depend on them.
+_QUICK = {"hidden": 16, "layers": 3, "posterior_hidden": 16, "samples": 2, "predict_samples": 4, "search_epochs": 4}
 
 
 @dataclass(frozen=True)
