@@ -21,7 +21,8 @@ _SWEEPS = 4  # of coordinate descent after columns came in
 _SWEEPS_FIRST, _SWEEPS_AGAIN = 12, 3  # before a factorisation
 _WALKS = 40  # from one set of signs to the next; three are usual
 _EVERYONE = 40  # so few columns are all let in at once
-_SHARE = 0.25  # otherwise those that violate their condition by this share of the worst violation
+_SHARES = (0.25, 0.4, 0.55, 0.7, 0.85)  # of the worst violation; otherwise columns beyond the first share that lets in
+_AT_ONCE = 24  # columns or fewer: each costs an inner product with every member
 _PIVOT = 1e-7  # of a Cholesky step over the column's square: below, columns are too alike for the Gram matrix
 
 
@@ -34,6 +35,7 @@ class Working(NamedTuple):
     factor: Floats  # (c, c) Cholesky factor, below its diagonal
     inverse: Floats  # (c,) one over the diagonal of the factor
     done: Integers  # (1,) rows of the factor that still belong to the members at their positions
+    per_square: Floats  # (c,) one over the square of the column
     code: Floats  # (c,)
     goal: Floats  # (c,) v . t
     slope: Floats  # (c,) v . r
@@ -48,9 +50,22 @@ class Working(NamedTuple):
 def working_set(largest: int, width: int) -> Working:
     """Buffers for columns of `width`, at most `largest` of them."""
     c = min(largest, 2 * width)
-    whole, real, squares, all_columns = np.empty((3, c), np.int64), np.empty((6, c)), np.empty((2, c, c)), np.empty((2, largest))
-    return Working(whole[0], whole[1], squares[0], squares[1], real[5], np.zeros(1, np.int64), real[0], real[1], real[2],
-                   real[3], real[4], whole[2], all_columns[0], all_columns[1])  # fmt: skip
+    whole, real, squares, all_columns = np.empty((3, c), np.int64), np.empty((7, c)), np.empty((2, c, c)), np.empty((2, largest))
+    return Working(whole[0], whole[1], squares[0], squares[1], real[5], np.zeros(1, np.int64), real[6], real[0], real[1],
+                   real[2], real[3], real[4], whole[2], all_columns[0], all_columns[1])  # fmt: skip
+
+
+@compiled
+def _bar(half: float, work: Scratch, ws: Working, count: int, worst: float) -> float:
+    """The violation from which columns come in: a share of the worst, so large that not too many come at once."""
+    for share in _SHARES:
+        many = 0
+        for j in range(count):
+            if work.code[j] == 0.0 and abs(ws.slopes[j]) - half >= share * worst:
+                many += 1
+        if many <= _AT_ONCE:
+            return share * worst
+    return worst
 
 
 @compiled
@@ -64,7 +79,7 @@ def _let_in(values: Floats, half: float, work: Scratch, ws: Working, count: int,
                 worst = excess
     if worst == 0.0:
         return size
-    bar = 0.0 if count <= _EVERYONE else _SHARE * worst
+    bar = 0.0 if count <= _EVERYONE else _bar(half, work, ws, count, worst)
     for j in range(count):
         if size < ws.member.size and work.code[j] == 0.0:
             excess = abs(ws.slopes[j]) - half
@@ -74,7 +89,7 @@ def _let_in(values: Floats, half: float, work: Scratch, ws: Working, count: int,
                 row_dots(values[work.node[j]], values, ws.node, size, ws.gram[size])
                 for a in range(size):
                     ws.gram[a, size] = ws.gram[size, a]
-                ws.gram[size, size] = work.square[j]
+                ws.gram[size, size], ws.per_square[size] = work.square[j], 1.0 / work.square[j]
                 size += 1
     return size
 
@@ -86,7 +101,7 @@ def _descend(half: float, ws: Working, size: int, sweeps: int) -> None:
         for a in range(size):
             square, old = ws.gram[a, a], ws.code[a]
             full = ws.slope[a] + old * square
-            new = np.copysign(max(abs(full) - half, 0.0), full) / square
+            new = np.copysign(max(abs(full) - half, 0.0), full) * ws.per_square[a]
             if new != old:
                 ws.code[a] = new
                 change = old - new
@@ -118,7 +133,7 @@ def _compact(work: Scratch, ws: Working, size: int) -> int:
     for a in range(kept):
         old = ws.kept[a]
         ws.member[a], ws.node[a], ws.code[a], ws.goal[a] = ws.member[old], ws.node[old], ws.code[old], ws.goal[old]
-        ws.slope[a] = ws.slope[old]
+        ws.slope[a], ws.per_square[a] = ws.slope[old], ws.per_square[old]
         for b in range(kept):
             ws.gram[a, b] = ws.gram[old, ws.kept[b]]
     return kept
