@@ -37,9 +37,9 @@ from spam_gnn.structure import Messages
 _DIRECTIONS: dict[str, tuple[Direction, ...]] = {
     "in": ("in",), "out": ("out",), "both": ("in", "out"), "undirected": ("in",),
 }  # fmt: skip
-# Numbers in a (K, n, hidden) tensor up to which samples go through the layers together. Predictions keep nothing, so few samples
-# at a time stay in the cache. While training, memory blocks of 32 MB and more are given back to the system and cleared by it
-# each time, which takes longer than most of the work done in them.
+# Numbers in a (K, n, hidden) tensor up to which samples go through the layers together. Predictions keep nothing, so few
+# samples at a time stay in the cache. While training, memory blocks of 32 MB and more are given back to the system and
+# cleared by it each time, which takes longer than most of the work done in them.
 _CACHED, _REUSED = 1 << 20, 7 << 20
 
 

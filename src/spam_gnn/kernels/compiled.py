@@ -24,7 +24,7 @@ def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
         made = njit(cache=True, **options)(function)
     except RuntimeError:  # neither NUMBA_CACHE_DIR, the package folder nor the user's cache folder can be written
         return njit(**options)(function)
-    index = getattr(getattr(made, "_cache", None), "_cache_file", None)
+    index: Any = getattr(getattr(made, "_cache", None), "_cache_file", None)
     if hasattr(index, "_source_stamp"):  # numba looks at this function's own file only, not at those of what it calls
         index._source_stamp = (index._source_stamp, _state_of_the_loops())
     return made

@@ -53,9 +53,9 @@ def solve_rows(
 ) -> None:  # fmt: skip
     """Solve problems start, start + stride, ... of the K n problems (sample-major), writing into `codes` (K, m).
 
-    largest = the largest degree; pointer (n + 1,), source (m,) as in `Messages`; target, values (K or 1, n, d);
-    squares (K or 1, n) of the values; present (K, m); half = lambda / 2. Absent messages and zero columns get 0. A node that sees a number which is not
-    finite gets NaN, never a silent 0.
+    largest = the largest degree; pointer (n + 1,), source (m,) as in `Messages`; target, values (K or 1, n, d); squares
+    (K or 1, n) of the values; present (K, m); half = lambda / 2. Absent messages and zero columns get 0. A node that sees
+    a number which is not finite gets NaN, never a silent 0.
     """
     nodes, width = pointer.size - 1, target.shape[2]
     work, quick = allocate(largest, width), working_set(largest, width)

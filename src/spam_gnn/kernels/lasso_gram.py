@@ -50,7 +50,8 @@ class Working(NamedTuple):
 def working_set(largest: int, width: int) -> Working:
     """Buffers for columns of `width`, at most `largest` of them."""
     c = min(largest, 2 * width)
-    whole, real, squares, all_columns = np.empty((3, c), np.int64), np.empty((7, c)), np.empty((2, c, c)), np.empty((2, largest))
+    whole, real, squares = np.empty((3, c), np.int64), np.empty((7, c)), np.empty((2, c, c))
+    all_columns = np.empty((2, largest))
     return Working(whole[0], whole[1], squares[0], squares[1], real[5], np.zeros(1, np.int64), real[6], real[0], real[1],
                    real[2], real[3], real[4], whole[2], all_columns[0], all_columns[1])  # fmt: skip
 
@@ -174,7 +175,7 @@ def _substitute(ws: Working, size: int) -> None:
 
 @compiled
 def _walk(half: float, ws: Working, size: int) -> bool:
-    """Go to the minimum over the members with their signs held, or to where the first of them reaches zero; True if all the way."""
+    """Go to the minimum over the members, signs held, or to where the first of them reaches zero; True if all the way."""
     for a in range(size):
         ws.step[a] = ws.goal[a] - np.copysign(half, ws.code[a])
     _substitute(ws, size)
@@ -250,13 +251,11 @@ def solve_quickly(target: Floats, values: Floats, half: float, work: Scratch, ws
                 ws.slope[a] = ws.slopes[ws.member[a]]
             _descend(half, ws, size, _SWEEPS)
             size, exact = _compact(work, ws, size), False
-        elif not exact:
-            pass
-        elif _hold(half, work, ws, size):
-            return True
-        elif refined == 2 or not _refine(half, work, ws, size):
-            return False
-        else:
+        elif exact:
+            if _hold(half, work, ws, size):
+                return True
+            if refined == 2 or not _refine(half, work, ws, size):
+                return False
             refined += 1
         if refined == 0 and (size - before <= 4 or count <= _EVERYONE):
             size = _solve_members(half, work, ws, size, sweeps)
