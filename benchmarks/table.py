@@ -14,12 +14,19 @@ from spam_gnn.files import write_durably
 HERE = Path(__file__).resolve().parent
 
 
+def _git(*words: str) -> str:
+    return subprocess.run(("git", *words), capture_output=True, text=True, cwd=HERE, check=False).stdout.strip()
+
+
+def commit() -> str:
+    """The commit checked out, in ten digits."""
+    return _git("rev-parse", "--short=10", "HEAD") or "unknown"
+
+
 def provenance() -> str:
     """One line: commit (and whether the tree was changed since), cores, Python, torch."""
-    run = lambda *words: subprocess.run(words, capture_output=True, text=True, cwd=HERE, check=False).stdout.strip()  # noqa: E731
-    commit = run("git", "rev-parse", "--short=10", "HEAD") or "unknown"
-    changed = " with uncommitted changes" if run("git", "status", "--porcelain", "--", "../src") else ""
-    return (f"Measured at commit {commit}{changed}, {platform.machine()}, {torch.get_num_threads()} thread(s), "
+    changed = " with uncommitted changes" if _git("status", "--porcelain", "--", "../src") else ""
+    return (f"Measured at commit {commit()}{changed}, {platform.machine()}, {torch.get_num_threads()} thread(s), "
             f"Python {platform.python_version()}, torch {torch.__version__}.")  # fmt: skip
 
 

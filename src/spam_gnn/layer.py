@@ -12,7 +12,7 @@ from spam_gnn.coding import Coder, make_coder
 from spam_gnn.errors import BadInput, one_of
 from spam_gnn.graph import Direction
 from spam_gnn.initial import inverse_softplus
-from spam_gnn.kernels import KERNELS
+from spam_gnn.kernels import KERNELS, chosen
 from spam_gnn.kernels.signed import SignedSums
 from spam_gnn.randomness import stream
 from spam_gnn.sampling import SignedGraphs
@@ -181,9 +181,20 @@ class S2Conv(nn.Module):
         if not self.config.separate_signs:
             total = self._normalise(sums.plus - self.gamma * sums.minus, sums.plus_mass + self.gamma * sums.minus_mass, values)
             return total @ to_out[0]
+        outputs = torch.cat([to_out[0], -to_out[1]])
+        if self._predicts_fused(values):
+            from spam_gnn.kernels.combine import support_and_oppose  # numba is loaded only by those who use it
+
+            own = torch.nn.functional.softplus(self.raw_own_weight)
+            return support_and_oppose(sums, values, own, self.gamma) @ outputs
         support = self._normalise(sums.plus, sums.plus_mass, values)
         oppose = self._normalise(self.gamma * sums.minus, self.gamma * sums.minus_mass, None)
-        return torch.cat([support, oppose], -1) @ torch.cat([to_out[0], -to_out[1]])
+        return torch.cat([support, oppose], -1) @ outputs
+
+    def _predicts_fused(self, values: Tensor) -> bool:
+        """Whether the normalised halves can be made in one pass: no gradient is asked for and the loops fit the device."""
+        normalised = self.config.aggregate == "normalised"
+        return normalised and not torch.is_grad_enabled() and chosen(self.config.kernel, values.device) == "fused"
 
     def _normalise(self, total: Tensor, mass: Tensor, own_values: Tensor | None) -> Tensor:
         """(s v_i + total) / (s + mass), or the total as it is; without `own_values` the node's own part is left out."""

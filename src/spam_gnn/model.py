@@ -14,7 +14,7 @@ from spam_gnn.features import FeatureMatrix
 from spam_gnn.graph import Direction, Graph
 from spam_gnn.initial import glorot
 from spam_gnn.kernels import compile_ahead
-from spam_gnn.layer import LayerOutput, S2Config, S2Conv
+from spam_gnn.layer import S2Config, S2Conv
 from spam_gnn.objective import objective
 from spam_gnn.outcome import Outcome
 from spam_gnn.posterior import (
@@ -37,6 +37,10 @@ from spam_gnn.structure import Messages
 _DIRECTIONS: dict[str, tuple[Direction, ...]] = {
     "in": ("in",), "out": ("out",), "both": ("in", "out"), "undirected": ("in",),
 }  # fmt: skip
+# Numbers in a (K, n, hidden) tensor up to which samples go through the layers together. Predictions keep nothing, so few
+# samples at a time stay in the cache. While training, memory blocks of 32 MB and more are given back to the system and
+# cleared by it each time, which takes longer than most of the work done in them.
+_CACHED, _REUSED = 1 << 20, 7 << 20
 
 
 class SpaM(NodeModel):
@@ -136,9 +140,7 @@ class SpaM(NodeModel):
             signs = self._draw(graph, distribution, samples or self.config.predict_samples, seed, purpose, epoch)
         if not self.config.use_sign:
             signs = SignedGraphs(signs.presence, torch.zeros_like(signs.negative), signs.log_weight)
-        hidden, norms = self.propagate(graph, distribution, signs, generator)
-        log_prob = torch.log_softmax(hidden @ self.classify_weight + self.classify_bias, -1)  # (K, n, C)
-        log_prob = log_prob.expand(signs.count, -1, -1)
+        log_prob, norms = self.propagate(graph, distribution, signs, generator)
         return Outcome(Prediction(log_prob, signs.log_weight), distribution, signs, norms)
 
     def _draw(
@@ -167,21 +169,55 @@ class SpaM(NodeModel):
         signs: SignedGraphs,
         generator: torch.Generator | None,
     ) -> tuple[Tensor, Tensor]:
-        """The stacked S2 layers: H (K or 1, n, hidden) and the code norms (L, K). Samples share all work before Z enters."""
+        """log p (K, n, C) on K signed graphs, and the code norms (L, K)."""
         hidden = self._encode(graph.features, distribution, generator)
-        norms = []
-        for conv, norm in zip(self.convs, self.norms, strict=True):
+        projected = self._first_projected(graph, hidden, generator)
+        return self._pass_in_pieces(graph, hidden, projected, signs, generator)
+
+    def _first_projected(self, graph: Graph, hidden: Tensor | None, generator: torch.Generator | None) -> Tensor:
+        """The first layer's projections (1, n, sum of widths), which all samples share; H0 = X is one (sparse) product."""
+        conv = self.convs[0]
+        assert isinstance(conv, S2Conv)
+        if hidden is not None:
+            return hidden @ conv.projections
+        return graph.features.project(conv.projections, self.config.dropout, generator).unsqueeze(0)
+
+    def _pass_in_pieces(
+        self, graph: Graph, hidden: Tensor | None, projected: Tensor, signs: SignedGraphs, generator: torch.Generator | None
+    ) -> tuple[Tensor, Tensor]:
+        """`_pass` on as many samples at a time as memory likes: what they share has been done, and no result depends on it.
+
+        While training, all pieces go through a layer before the next, which is the order in which dropout is drawn.
+        """
+        each = max(graph.num_nodes * self.config.hidden, 1)
+        if torch.is_grad_enabled():
+            return self._pass(graph, hidden, projected, signs.split(max(1, _REUSED // each)), generator)
+        pieces = [self._pass(graph, hidden, projected, [part], None) for part in signs.split(max(1, _CACHED // each))]
+        log_prob, norms = zip(*pieces, strict=True)
+        return torch.cat(log_prob), torch.cat(norms, 1)
+
+    def _pass(
+        self, graph: Graph, hidden: Tensor | None, projected: Tensor, pieces: list[SignedGraphs],
+        generator: torch.Generator | None,
+    ) -> tuple[Tensor, Tensor]:  # fmt: skip
+        """The stacked S2 layers: log p (K, n, C) and the code norms (L, K). Samples share all work before Z enters."""
+        neighbours, norms = self.neighbours(graph), []
+        entering, states = [projected] * len(pieces), [hidden] * len(pieces)
+        for place, (conv, norm) in enumerate(zip(self.convs, self.norms, strict=True)):
             assert isinstance(conv, S2Conv)
-            if hidden is None:
-                out = self._first_from_features(conv, graph, signs, generator)
-            else:
-                out = conv.pass_messages(hidden, self.neighbours(graph), signs)
-            fresh = dropout(torch.relu(norm(out.hidden)), self.config.dropout, generator)
-            keep = self.config.residual and hidden is not None
-            hidden = fresh + hidden if keep and hidden is not None else fresh
-            norms.append(out.code_norm)
-        assert hidden is not None
-        return hidden, torch.stack(norms)
+            if place > 0:
+                entering = [state @ conv.projections for state in states if state is not None]
+            outs = [conv.pass_projected(x, neighbours, signs) for x, signs in zip(entering, pieces, strict=True)]
+            norms.append(torch.cat([out.code_norm for out in outs]))
+            fresh = [dropout(torch.relu(norm(out.hidden)), self.config.dropout, generator) for out in outs]
+            if self.config.residual:
+                fresh = [new if old is None else new + old for new, old in zip(fresh, states, strict=True)]
+            states = fresh
+        log_prob = [
+            torch.log_softmax(state @ self.classify_weight + self.classify_bias, -1).expand(signs.count, -1, -1)
+            for state, signs in zip(states, pieces, strict=True) if state is not None
+        ]  # fmt: skip
+        return torch.cat(log_prob), torch.stack(norms)
 
     def _encode(
         self, features: FeatureMatrix, distribution: SignDistribution | None, generator: torch.Generator | None
@@ -208,13 +244,6 @@ class SpaM(NodeModel):
         if hidden is not None:
             return hidden @ conv.to_target, hidden @ conv.to_value
         return tuple(graph.features.project(w).unsqueeze(0) for w in (conv.to_target, conv.to_value))  # pyright: ignore
-
-    def _first_from_features(
-        self, conv: S2Conv, graph: Graph, signs: SignedGraphs, generator: torch.Generator | None
-    ) -> LayerOutput:
-        """The first layer on H0 = X, its projections as one (possibly sparse) product with the features."""
-        projected = graph.features.project(conv.projections, self.config.dropout, generator).unsqueeze(0)
-        return conv.pass_projected(projected, self.neighbours(graph), signs)
 
 
 def _make_posterior(c: SpaMConfig, features: int, classes: int, generator: torch.Generator) -> SignPosterior | None:

@@ -103,7 +103,7 @@ def _lesson(node_logits: tuple[Tensor, ...], graph: Graph) -> Tensor:
     """
     rest, labelled = int((~graph.train_mask).sum()), int(graph.train_mask.sum())
     share = min(max(0.1 * (rest / max(labelled, 1) - 1.0), 0.0), 1.0)
-    if share == 0.0 or len(node_logits) < 2:
-        return node_logits[0].new_zeros(())
+    if share == 0.0 or len(node_logits) < 2:  # without propagation there is no teacher
+        return torch.zeros(())
     before, after = (logits[~graph.train_mask] for logits in node_logits)
     return share * F.cross_entropy(before, torch.softmax(after.detach(), -1))

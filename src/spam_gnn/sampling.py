@@ -51,6 +51,13 @@ class SignedGraphs:
         """Rearranged from edge order to the order of some messages: `edge` (m',) says which edge each message uses."""
         return SignedGraphs(self.positive.index_select(1, edge), self.negative.index_select(1, edge), self.log_weight)
 
+    def split(self, size: int) -> list[SignedGraphs]:
+        """The same graphs, `size` at a time."""
+        if size >= self.count:
+            return [self]
+        parts = zip(*(t.split(size) for t in (self.positive, self.negative, self.log_weight)), strict=True)
+        return [SignedGraphs(*part) for part in parts]
+
 
 def _uniform_weight(samples: int, like: Tensor) -> Tensor:
     return torch.full((samples,), 1.0 / samples, dtype=like.dtype, device=like.device).log()

@@ -21,7 +21,7 @@ class TrainConfig:
     epochs: int = 200
     patience: int = 60  # epochs without a better validation score before stopping
     learning_rate: float = 0.01
-    weight_decay: float = 5e-3  # on weight matrices only
+    weight_decay: float = 3e-3  # on weight matrices only
     clip: float = 5.0  # largest gradient norm; 0 turns clipping off
     decay: float = 0.5  # factor on the learning rate when validation stands still
     decay_patience: int = 50

@@ -80,7 +80,9 @@ class _LassoCodes(torch.autograd.Function):
         _check_shapes(messages, target, values, present)
         codes = np.empty(present.shape)
         drawn = present.cpu().contiguous().numpy()  # another memory layout would be compiled anew
-        operands = (_array(target), _array(values), drawn, float(penalty) / 2, codes)
+        columns = _array(values)
+        squares = np.einsum("knd,knd->kn", columns, columns)
+        operands = (_array(target), columns, squares, drawn, float(penalty) / 2, codes)
         _share_out(lasso.solve_rows, messages, codes.size, *operands)
         ctx.messages = messages
         result = torch.from_numpy(codes).to(target)

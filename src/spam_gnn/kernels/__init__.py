@@ -59,6 +59,8 @@ def compile_ahead(kernel: str, device: str = "cpu") -> None:
     """Load the compiled loops (or compile them, once per machine) now, so that no epoch is timed with it."""
     if chosen(kernel, device) != "fused":
         return
+    from spam_gnn.kernels.combine import support_and_oppose
+    from spam_gnn.kernels.draws import draw_signs
     from spam_gnn.kernels.signed import fused_signed_sums
     from spam_gnn.structure import Messages
 
@@ -66,3 +68,6 @@ def compile_ahead(kernel: str, device: str = "cpu") -> None:
     values, sign = torch.ones(1, 2, 2, requires_grad=True), torch.ones(1, 1)
     sums = fused_signed_sums(messages, values, values, sign, sign, torch.ones(()), steps=1)
     (sums.plus + sums.minus).sum().backward()
+    support_and_oppose(sums, values, torch.ones(()), torch.ones(()))
+    bounds = torch.ones(1, dtype=torch.float64)
+    draw_signs(messages.source, messages.target, [0], bounds, bounds)

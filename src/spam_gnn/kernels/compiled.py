@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,9 +21,20 @@ def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compile on first call; where no cache folder can be written the compilation is repeated in every process."""
     options: dict[str, Any] = {"nogil": True, "fastmath": {"reassoc", "contract"}, "error_model": "numpy"}
     try:
-        return njit(cache=True, **options)(function)
+        made = njit(cache=True, **options)(function)
     except RuntimeError:  # neither NUMBA_CACHE_DIR, the package folder nor the user's cache folder can be written
         return njit(**options)(function)
+    index: Any = getattr(getattr(made, "_cache", None), "_cache_file", None)
+    if hasattr(index, "_source_stamp"):  # numba looks at this function's own file only, not at those of what it calls
+        index._source_stamp = (index._source_stamp, _state_of_the_loops())
+    return made
+
+
+@cache
+def _state_of_the_loops() -> tuple[tuple[str, int, int], ...]:
+    """Name, size and time of change of every file beside this one: what compiled code may be made of."""
+    files = sorted(Path(__file__).parent.glob("*.py"))
+    return tuple((file.name, file.stat().st_size, file.stat().st_mtime_ns) for file in files)
 
 
 def array(tensor: Tensor) -> NDArray[Any]:

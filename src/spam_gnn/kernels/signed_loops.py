@@ -8,7 +8,6 @@ For node i of sample k, presence p_j = z+_j + z-_j, step s_j = 1 / L_j, threshol
 
 A node's neighbours stay in cache through all passes over them, and nothing of size (messages x width) is made. The backward
 pass rebuilds the residuals from the stored coefficients; what flows to v_j is scattered into a buffer of the calling thread.
-All in one file, because numba's disk cache notices a change only in the file of the function it is asked for.
 """
 
 from __future__ import annotations
@@ -18,70 +17,9 @@ from typing import Any
 import numpy as np
 
 from spam_gnn.kernels.compiled import compiled
+from spam_gnn.kernels.rows import add_rows, nonzero, row_dots, scatter
 
 SMALLEST = 1e-8  # of a Lipschitz bound
-
-
-@compiled
-def _dots(row: Any, values: Any, nodes: Any, count: int, out: Any) -> None:
-    """out_e = row . v of each listed node, four at a time so that the row is read once for all of them."""
-    width, e = row.size, 0
-    while e + 4 <= count:
-        i, j, k, m = nodes[e], nodes[e + 1], nodes[e + 2], nodes[e + 3]
-        a = b = c = d = row[0] * 0
-        for x in range(width):
-            r = row[x]
-            a += r * values[i, x]
-            b += r * values[j, x]
-            c += r * values[k, x]
-            d += r * values[m, x]
-        out[e], out[e + 1], out[e + 2], out[e + 3] = a, b, c, d
-        e += 4
-    while e < count:
-        j, a = nodes[e], row[0] * 0
-        for x in range(width):
-            a += row[x] * values[j, x]
-        out[e] = a
-        e += 1
-
-
-@compiled
-def _add_rows(row: Any, values: Any, nodes: Any, weights: Any, count: int) -> None:
-    """row += sum_e weight_e v of the listed nodes."""
-    width, e = row.size, 0
-    while e + 4 <= count:
-        i, j, k, m = nodes[e], nodes[e + 1], nodes[e + 2], nodes[e + 3]
-        a, b, c, d = weights[e], weights[e + 1], weights[e + 2], weights[e + 3]
-        for x in range(width):
-            row[x] += a * values[i, x] + b * values[j, x] + c * values[k, x] + d * values[m, x]
-        e += 4
-    while e < count:
-        j, a = nodes[e], weights[e]
-        for x in range(width):
-            row[x] += a * values[j, x]
-        e += 1
-
-
-@compiled
-def _scatter(rows: Any, nodes: Any, count: int, weights: Any, row: Any, other_weights: Any, other_row: Any) -> None:
-    """rows[node_e] += weight_e row + other_weight_e other_row."""
-    width = row.size
-    for e in range(count):
-        j, a, b = nodes[e], weights[e], other_weights[e]
-        if a != 0 or b != 0:
-            for x in range(width):
-                rows[j, x] += a * row[x] + b * other_row[x]
-
-
-@compiled
-def _nonzero(nodes: Any, weights: Any, count: int, to_nodes: Any, to_weights: Any) -> int:
-    """Copy the entries whose weight is not zero; returns how many."""
-    kept = 0
-    for e in range(count):
-        if weights[e] != 0:
-            to_nodes[kept], to_weights[kept] = nodes[e], weights[e]
-            kept += 1
-    return kept
 
 
 @compiled
@@ -119,7 +57,7 @@ def forward(
     shared, first_dots = values.shape[0] == 1 and target.shape[0] == 1 and samples > 1, np.empty(longest, values.dtype)
     for i in range(first, last):
         if shared and coder_steps > 0:  # the first step looks at t . v, which then is the same in every sample
-            _dots(target[0, i], values[0], source[pointer[i] : pointer[i + 1]], pointer[i + 1] - pointer[i], first_dots)
+            row_dots(target[0, i], values[0], source[pointer[i] : pointer[i + 1]], pointer[i + 1] - pointer[i], first_dots)
         for k in range(samples):
             v, t = values[k if values.shape[0] > 1 else 0], target[k if target.shape[0] > 1 else 0, i]
             count = 0
@@ -137,15 +75,15 @@ def forward(
                     for q in range(count):
                         dots[q] = -presence[q] * code[q]
                     if keep:
-                        some = _nonzero(nodes, dots, count, some_nodes, some_weights)
-                        _add_rows(residual, v, some_nodes, some_weights, some)
+                        some = nonzero(nodes, dots, count, some_nodes, some_weights)
+                        add_rows(residual, v, some_nodes, some_weights, some)
                     else:
-                        _add_rows(residual, v, nodes, dots, count)
+                        add_rows(residual, v, nodes, dots, count)
                 if s == 0 and shared:
                     for q in range(count):
                         dots[q] = first_dots[place[q] - pointer[i]]
                 else:
-                    _dots(residual, v, nodes, count, dots)
+                    row_dots(residual, v, nodes, count, dots)
                 for q in range(count):
                     x, h = dots[q] * step[q], half * step[q]
                     if s > 0:
@@ -162,8 +100,8 @@ def forward(
                     size = abs(code[q])
                     mass += z * size
                     dots[q] = z * code[q] if sign == 0 else z * size
-                some = _nonzero(nodes, dots, count, some_nodes, some_weights)
-                _add_rows(total, v, some_nodes, some_weights, some)
+                some = nonzero(nodes, dots, count, some_nodes, some_weights)
+                add_rows(total, v, some_nodes, some_weights, some)
                 if sign == 0:
                     plus_mass[k, i] = mass
                 else:
@@ -194,8 +132,8 @@ def backward(
             kv, kt = k if values.shape[0] > 1 else 0, k if target.shape[0] > 1 else 0
             v, square, into = values[kv], squares[kv], to_values[kv]
             up_mass, down_mass = to_plus_mass[k, i], to_minus_mass[k, i]
-            _dots(to_plus[k, i], v, nodes, count, up_dots)
-            _dots(to_minus[k, i], v, nodes, count, down_dots)
+            row_dots(to_plus[k, i], v, nodes, count, up_dots)
+            row_dots(to_minus[k, i], v, nodes, count, down_dots)
             for q in range(count):
                 up, down = positive[k, begin + q], negative[k, begin + q]
                 code = codes[coder_steps - 1, k, begin + q] if coder_steps > 0 else one
@@ -206,7 +144,7 @@ def backward(
                 to_negative[k, begin + q] = size * (down_dots[q] + down_mass)
                 to_code[q] = up * (up_dots[q] + sign * up_mass) + down * sign * (down_dots[q] + down_mass)
                 up_dots[q], down_dots[q] = up * code, down * size
-            _scatter(into, nodes, count, up_dots, to_plus[k, i], down_dots, to_minus[k, i])
+            scatter(into, nodes, count, up_dots, to_plus[k, i], down_dots, to_minus[k, i])
             if coder_steps == 0:
                 continue
             bound = _steps(presence, square, nodes, count, smallest, step)
@@ -216,8 +154,8 @@ def backward(
                 if s > 0:
                     for q in range(count):
                         weight[q] = -presence[q] * codes[s - 1, k, begin + q]
-                    some = _nonzero(nodes, weight, count, some_nodes, some_weights)
-                    _add_rows(residuals[s], v, some_nodes, some_weights, some)
+                    some = nonzero(nodes, weight, count, some_nodes, some_weights)
+                    add_rows(residuals[s], v, some_nodes, some_weights, some)
             for s in range(coder_steps - 1, -1, -1):
                 for q in range(count):
                     code, g = codes[s, k, begin + q], to_code[q]
@@ -232,22 +170,22 @@ def backward(
                         to_bound[q] -= g * (dot - sign * half) * step[q] * step[q]
                     weight[q], to_code[q] = g * step[q], g * p
                     to_presence[q] += g * earlier
-                some = _nonzero(nodes, weight, count, some_nodes, some_weights)
+                some = nonzero(nodes, weight, count, some_nodes, some_weights)
                 for c in range(width):
                     flow[c] = zero
-                _add_rows(flow, v, some_nodes, some_weights, some)
+                add_rows(flow, v, some_nodes, some_weights, some)
                 for c in range(width):
                     to_target[kt, i, c] += flow[c]
                 for q in range(count):
                     down_dots[q] = zero
                 if s > 0:
-                    _dots(flow, v, nodes, count, up_dots)
+                    row_dots(flow, v, nodes, count, up_dots)
                     for q in range(count):
                         earlier = codes[s - 1, k, begin + q]
                         to_code[q] -= presence[q] * up_dots[q]
                         to_presence[q] -= earlier * up_dots[q]
                         down_dots[q] = -presence[q] * earlier
-                _scatter(into, nodes, count, weight, residuals[s], down_dots, flow)
+                scatter(into, nodes, count, weight, residuals[s], down_dots, flow)
             whole = zero
             for q in range(count):
                 whole += to_bound[q]

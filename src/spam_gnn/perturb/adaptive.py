@@ -75,8 +75,8 @@ class _Layers(nn.Module):
         self.model = model
 
     def forward(self, graph: Graph, distribution: SignDistribution, signs: SignedGraphs) -> Tensor:
-        hidden, _ = self.model.propagate(graph, distribution, signs, None)
-        return hidden[0] @ self.model.classify_weight + self.model.classify_bias
+        log_prob, _ = self.model.propagate(graph, distribution, signs, None)
+        return log_prob[0]
 
 
 def adaptive_attack(graph: Graph, strength: float, seed: int, epochs: int = 200, rounds: int = ROUNDS) -> Graph:
