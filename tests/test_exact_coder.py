@@ -11,6 +11,7 @@ from torch import Tensor
 
 from spam_gnn.coding.exact import ExactCoder
 from spam_gnn.errors import BadInput
+from spam_gnn.kernels import lasso
 from spam_gnn.kernels.compiled import compiled
 from spam_gnn.structure import Messages
 
@@ -296,3 +297,22 @@ def test_shapes_that_compiled_code_could_not_survive_are_refused() -> None:
         ExactCoder()(messages, target.repeat(2, 1, 1), values, everyone(messages, samples=3))
     with pytest.raises(BadInput, match="presence"):
         ExactCoder()(messages, target, values, everyone(messages)[:, 1:])
+
+
+def test_what_the_quick_solver_gives_up_on_is_solved_as_well(monkeypatch):
+    """The same problems with the quick solver and, uncompiled, with one that always gives up."""
+    messages, target, values = problems([0, 1, 3, 9, 14], 6, seed=11)
+    values[0, -2:] = values[0, -3]  # three copies of one column
+    args = (0, 1, 14, messages.row_pointer.numpy(), messages.source.numpy(), target.numpy(), values.numpy(),
+            values.square().sum(-1).numpy(), np.ones((1, messages.count), bool), 0.2)  # fmt: skip
+    quick, careful = np.empty((1, messages.count)), np.empty((1, messages.count))
+    lasso.solve_rows(*args, quick)
+    monkeypatch.setattr(lasso, "solve_quickly", lambda *_: False)
+    monkeypatch.setattr(lasso, "_solve_row", lasso._solve_row.py_func)
+    lasso.solve_rows.py_func(*args, careful)
+    for (_, columns, a), (_, _, b) in zip(
+        rows(messages, target[0], values[0], torch.from_numpy(quick[0])),
+        rows(messages, target[0], values[0], torch.from_numpy(careful[0])), strict=True,
+    ):  # fmt: skip
+        np.testing.assert_allclose(columns @ a, columns @ b, atol=1e-8)  # copies may share a coefficient in any way
+        np.testing.assert_allclose(np.abs(a).sum(), np.abs(b).sum(), atol=1e-8)

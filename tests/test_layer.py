@@ -107,3 +107,17 @@ def test_reset_parameters_and_gamma():
         S2Conv(3, 4, config=S2Config(gamma=-1.0))
     with pytest.raises(BadInput, match="did you mean 'exact'"):
         S2Conv(3, 4, config=S2Config(coder="exacd"))
+
+
+@pytest.mark.parametrize("coder", ["uniform", "unrolled", "exact"])
+@pytest.mark.parametrize("samples", [1, 3])
+def test_predicting_and_training_aggregate_alike(coder, samples):
+    """Without a gradient the normalised halves are made in one compiled pass; with one, by differentiable operations."""
+    config = S2Config(coder=coder, separate_signs=True, gamma=0.7, gamma_mode="learned", kernel="fused")
+    conv = S2Conv(6, 5, config=config)
+    x = torch.randn(samples, 5, 6, generator=torch.Generator().manual_seed(1))
+    sign = torch.stack([SIGNS.roll(k) for k in range(samples)])
+    trained = conv(x, EDGES, sign)
+    with torch.no_grad():
+        predicted = conv(x, EDGES, sign)
+    torch.testing.assert_close(predicted, trained.detach(), rtol=1e-5, atol=1e-6)

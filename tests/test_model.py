@@ -248,3 +248,21 @@ def test_no_lesson_where_labels_are_as_many_as_guesses(graph):
     prepared = model.prepare(half)
     outcome = model(prepared, half.train_mask, seed=0, samples=2)
     assert objective(model.config, model.posterior, model.prior, prepared, outcome, half.train_mask).lesson == 0.0
+
+
+@pytest.mark.parametrize("settings", [{}, {"residual": True}, {"encoder": False}, {"coder": "unrolled"}])
+def test_samples_in_pieces_are_samples_at_once(graph, monkeypatch, settings):
+    model = small(graph, samples=5, predict_samples=5, **settings)
+    prepared = model.prepare(graph)
+
+    def loss_gradients_and_prediction():
+        model.zero_grad()
+        parts = model.training_loss(prepared, 0, 0)
+        parts["loss"].backward()
+        gradients = [p.grad.clone() for p in model.parameters() if p.grad is not None]
+        return parts["loss"].detach(), gradients, model.predict(prepared, 0).log_prob
+
+    whole = loss_gradients_and_prediction()
+    monkeypatch.setattr("spam_gnn.model._CACHED", 2 * 80 * 16)  # two samples of 80 nodes by 16 at a time: 2 + 2 + 1
+    monkeypatch.setattr("spam_gnn.model._REUSED", 2 * 80 * 16)
+    torch.testing.assert_close(loss_gradients_and_prediction(), whole)
