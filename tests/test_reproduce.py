@@ -13,7 +13,7 @@ import pytest
 
 from spam_gnn.cli import main
 from spam_gnn.experiments import study as registry
-from spam_gnn.experiments.paper import plan, published, table_main
+from spam_gnn.experiments.paper import plan, published, table_large, table_main
 from spam_gnn.experiments.paper.comparison import Comparison
 from spam_gnn.experiments.publish import assemble, publish, publish_again
 from spam_gnn.experiments.records import compact, planned_records, read_records, take_over, write_records
@@ -209,3 +209,19 @@ def test_mistakes_are_one_line(tmp_path, monkeypatch, capsys, arguments, message
     assert code == 2
     assert message in said.err
     assert said.err.count("\n") == 1
+
+
+def test_surrogates_are_never_in_a_table_with_real_graphs(tmp_path):
+    real = [spec for spec in table_large.specs(RunStore(tmp_path)) if not spec.dataset.startswith("surrogate:")]
+    generated = [spec for spec in table_large.specs(RunStore(tmp_path)) if spec.dataset.startswith("surrogate:")]
+    assert {spec.dataset.partition(":")[2] for spec in generated}.isdisjoint({spec.dataset for spec in real})
+    records = [
+        {**made_up("spam", 0, score), "spec": RunSpec.of(data, "spam").to_json(), "hash": data}
+        for data, score in (("cornell5", 0.7), ("surrogate:snap-patents", 0.3))
+    ]
+    result = table_large.render([compact(record) for record in records])
+    headers = {table.name: table.header for table in result.tables}
+    assert "cornell5" in headers["table-large"]
+    assert "cornell5" not in headers["table-large-surrogates"]
+    assert not any("surrogate" in name for name in headers["table-large"])
+    assert "surrogate:snap-patents" in headers["table-large-surrogates"]
