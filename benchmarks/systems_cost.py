@@ -5,7 +5,8 @@ one training epoch (loss, gradient, step; median of three after one to warm up) 
 ready (`begin` and the first epoch, with all that is computed of the graph once), peak resident memory from then on, and how
 much of it is above what the process held with the graph loaded (Linux only). A system that refuses for want of memory, fails or
 is not ready in time has its reason in place of the figures. Finished measurements are kept in runs/systems_cost, so that a
-second call goes on.
+second call goes on; the commit named below is that of the last one. The machine is shared: milliseconds of the processor are
+the ones to compare, those of the clock and the seconds until ready hold the waiting too.
 
 Names as arguments measure those systems only and print instead of writing the table: `benchmarks/systems_cost.py gcn gat`.
 """
