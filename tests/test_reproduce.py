@@ -54,6 +54,17 @@ def test_ranks_are_on_shared_splits_and_the_failed_is_last(records):
     assert made.first_places == ["texas"]
 
 
+def test_an_unfinished_split_ranks_nobody(records):
+    missing = [{**row, "status": "missing"} if row["spec"]["split"] == 2 else row for row in records]
+    made = Comparison(missing, ("texas",))
+    assert made.shared_splits("texas") == {(0, 0), (1, 1)}
+    assert [made.rank(model, "texas") for model in ("spam", "mlp", "gcn")] == [1.0, 2.0, 3.0]
+    gone = [{**row, "status": "missing"} if row["spec"]["model"] == "gcn" else row for row in records]
+    assert Comparison(gone, ("texas",)).ranked == ()
+    assert Comparison(gone, ("texas",)).rank("spam", "texas") is None
+    assert Comparison(gone, ("texas",)).first_places == []
+
+
 def test_compact_records_say_the_same(tmp_path, records):
     short = [compact(record) for record in records]
     write_records(tmp_path / "x.jsonl", short)

@@ -64,8 +64,9 @@ def main_table(made: Comparison, name: str) -> ResultTable:
         areas = [made.areas[model, data] if (model, data) in made.areas else Cell({}, frozenset()) for model in made.models]
         if any(cell.values for cell in areas):
             columns.append((f"{data} AUC", areas))
+    rank = {model: f"{made.mean_rank(model):.1f}" if made.ranked else "–" for model in made.models}
     rows = tuple(
-        (title(model), f"{made.mean_rank(model):.1f}", *(cell_text(cells[place]) for _, cells in columns))
+        (title(model), rank[model], *(cell_text(cells[place]) for _, cells in columns))
         for place, model in enumerate(made.models)
     )
     bold = set()
@@ -104,7 +105,7 @@ def _seconds(made: Comparison, model: str, dataset: str) -> float | None:
 
 def against_table(made: Comparison, name: str) -> ResultTable:
     rows = []
-    for data in made.datasets:
+    for data in made.ranked:
         best, against = made.best_other(data), made.against(data)
         if best is None or best not in against or OURS not in made.models:
             continue

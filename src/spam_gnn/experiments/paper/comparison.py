@@ -18,7 +18,8 @@ class Comparison:
     """Test accuracy in percent of systems (rows) on datasets (columns).
 
     Systems are ranked on the splits that all of them were planned on, since those with more splits would otherwise be held to
-    other test nodes; one that lacks such a split (failed or not yet run) is ranked last.
+    other test nodes; one that failed on such a split is ranked last. While a study is unfinished, a split that some system has
+    not been run on yet is left out for all; where none is left, that dataset ranks nobody.
     """
 
     records: Sequence[Record]
@@ -49,23 +50,33 @@ class Comparison:
         return self.cells.get((model, dataset)) or Cell({}, frozenset())
 
     def shared_splits(self, dataset: str) -> frozenset[Key]:
-        """The splits (and seeds) planned for every system of the column."""
+        """The splits (and seeds) planned for every system of the column, without those still to be run for one of them."""
         planned = [cell.planned for (_, column), cell in self.cells.items() if column == dataset]
-        return frozenset.intersection(*planned) if planned else frozenset()
+        to_do = {
+            (record["spec"]["split"], record["spec"]["seed"])
+            for record in self.records if record["status"] == "missing" and column_of(record) == dataset
+        }  # fmt: skip
+        return frozenset.intersection(*planned) - to_do if planned else frozenset()
+
+    @cached_property
+    def ranked(self) -> tuple[str, ...]:
+        """The datasets on which there is a split that every system has."""
+        return tuple(data for data in self.datasets if self.shared_splits(data))
 
     @cached_property
     def _ranks(self) -> dict[str, dict[str, float]]:
         names = list(dict.fromkeys(record["spec"]["model"] for record in self.records))
         return {
             data: ranks({model: self.cell(model, data).mean_on(self.shared_splits(data)) for model in names})
-            for data in self.datasets
+            for data in self.ranked
         }
 
-    def rank(self, model: str, dataset: str) -> float:
-        return self._ranks[dataset][model]
+    def rank(self, model: str, dataset: str) -> float | None:
+        """None on a dataset that ranks nobody yet."""
+        return self._ranks[dataset][model] if dataset in self._ranks else None
 
     def mean_rank(self, model: str) -> float:
-        return statistics.fmean(self.rank(model, data) for data in self.datasets) if self.datasets else float("inf")
+        return statistics.fmean(self._ranks[data][model] for data in self.ranked) if self.ranked else float("inf")
 
     def best_other(self, dataset: str) -> str | None:
         """The strongest system beside SpaM on the shared splits."""
@@ -90,4 +101,4 @@ class Comparison:
     @property
     def first_places(self) -> list[str]:
         """Datasets on which no system is above SpaM."""
-        return [data for data in self.datasets if OURS in self._ranks[data] and self.rank(OURS, data) < 2.0]
+        return [data for data in self.ranked if self._ranks[data].get(OURS, 2.0) < 2.0]
