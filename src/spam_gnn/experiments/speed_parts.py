@@ -90,7 +90,8 @@ def lasso_against_sklearn(name: str, penalty: float = 0.1, width: int = WIDTH) -
             theirs[span] = solver.fit(rows[source[span]].T, answers[node]).coef_
     loop = time.perf_counter() - begun
     return {"nodes": graph.num_nodes, "threads": torch.get_num_threads(), "messages": messages.count,
-            "exact_seconds": seconds, "sklearn_seconds": loop, "ratio": loop / seconds, "largest_difference": float(np.abs(ours - theirs).max())}  # fmt: skip
+            "exact_seconds": seconds, "sklearn_seconds": loop, "ratio": loop / seconds,
+            "largest_difference": float(np.abs(ours - theirs).max())}  # fmt: skip
 
 
 def thread_gain(name: str, repeats: int = 7) -> dict[str, float]:
