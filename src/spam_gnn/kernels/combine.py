@@ -1,34 +1,50 @@
-"""The aggregation rule's normalised halves in one pass over the nodes, for predictions (no gradient)."""
+"""Compiled parts of the aggregation rule: the two normalised halves of what arrives at a node, forward and backward.
+
+    support = (s v_i + plus) / (s + plus mass),    oppose = gamma minus / (s + gamma minus mass).
+
+A row holds the two sums side by side, (2 d,), and is turned into the two halves where it lies.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
-import torch
-from torch import Tensor
-
-from spam_gnn.kernels.compiled import array, compiled
-from spam_gnn.kernels.signed import SignedSums
+from spam_gnn.kernels.compiled import inlined
 
 
-@compiled
-def _halves(plus: Any, minus: Any, plus_mass: Any, minus_mass: Any, values: Any, own: Any, gamma: Any, out: Any) -> None:
-    samples, nodes, width = plus.shape
-    one = values.dtype.type(1.0)
-    for k in range(samples):
-        kv = k if values.shape[0] > 1 else 0
-        for i in range(nodes):
-            support, oppose = one / (own + plus_mass[k, i]), gamma / (own + gamma * minus_mass[k, i])
-            for x in range(width):
-                out[k, i, x] = (plus[k, i, x] + own * values[kv, i, x]) * support
-                out[k, i, width + x] = minus[k, i, x] * oppose
+@inlined
+def to_halves(row: Any, values: Any, i: int, plus_mass: Any, minus_mass: Any, own: Any, gamma: Any) -> None:
+    """[plus | minus] -> [support | oppose]."""
+    width = values.shape[1]
+    support, oppose = values.dtype.type(1.0) / (own + plus_mass), gamma / (own + gamma * minus_mass)
+    for x in range(width):
+        row[x] = (row[x] + own * values[i, x]) * support
+        row[width + x] *= oppose
 
 
-def support_and_oppose(sums: SignedSums, values: Tensor, own: Tensor, gamma: Tensor) -> Tensor:
-    """(s v_i + plus) / (s + plus mass) beside gamma minus / (s + gamma minus mass): (K, n, 2 d)."""
-    samples, nodes, width = sums.plus.shape
-    out = torch.empty(samples, nodes, 2 * width, dtype=values.dtype)
-    kind = array(values).dtype.type
-    parts = [array(t) for t in (sums.plus, sums.minus, sums.plus_mass, sums.minus_mass, values)]
-    _halves(*parts, kind(float(own)), kind(float(gamma)), array(out))
-    return out
+@inlined
+def halves_back(
+    row: Any, flow: Any, values: Any, i: int, plus_mass: Any, minus_mass: Any, own: Any, gamma: Any,
+    to_values: Any, to_scalars: Any,
+) -> tuple[Any, Any]:  # fmt: skip
+    """`row` holds the sums and becomes the halves; `flow` holds the halves' gradient and becomes the sums'.
+
+    `to_scalars` gains the gradients of s and gamma, `to_values` that of the node's own part; returns those of the two masses.
+    """
+    kind, width = values.dtype.type, values.shape[1]
+    support, oppose = kind(1.0) / (own + plus_mass), kind(1.0) / (own + gamma * minus_mass)
+    with_plus = with_minus = with_own = kind(0.0)
+    for x in range(width):
+        with_plus += flow[x] * row[x]
+        with_minus += flow[width + x] * row[width + x]
+        with_own += flow[x] * values[i, x]
+    to_halves(row, values, i, plus_mass, minus_mass, own, gamma)
+    for x in range(width):
+        flow[x] *= support
+        flow[width + x] *= gamma * oppose
+        to_values[i, x] += own * flow[x]
+    to_plus_mass = -(with_plus + own * with_own) * support * support
+    to_minus_mass = -with_minus * gamma * oppose * oppose  # of gamma times the mass
+    to_scalars[0] += with_own * support + to_plus_mass + to_minus_mass
+    to_scalars[1] += with_minus * own * oppose * oppose
+    return to_plus_mass, gamma * to_minus_mass

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from spam_gnn.kernels.compiled import compiled
+from spam_gnn.kernels.compiled import compiled, inlined
 
 
 @compiled
@@ -33,13 +33,27 @@ def add_scaled(out: Any, scale: Any, vector: Any, length: int) -> None:
         out[x] += scale * vector[x]
 
 
-@compiled
+@inlined
+def fill(row: Any, value: Any) -> None:
+    """row = value, everywhere."""
+    for x in range(row.size):
+        row[x] = value
+
+
+@inlined
+def load(row: Any, table: Any, j: int) -> None:
+    """row = table_j."""
+    for x in range(row.size):
+        row[x] = table[j, x]
+
+
+@inlined
 def row_dots(row: Any, values: Any, nodes: Any, count: int, out: Any) -> None:
     """out_e = row . v of each listed node, four at a time so that the row is read once for all of them."""
     width, e = row.size, 0
     while e + 4 <= count:
         i, j, k, m = nodes[e], nodes[e + 1], nodes[e + 2], nodes[e + 3]
-        a = b = c = d = row[0] * 0
+        a = b = c = d = row.dtype.type(0.0)
         for x in range(width):
             r = row[x]
             a += r * values[i, x]
@@ -49,14 +63,14 @@ def row_dots(row: Any, values: Any, nodes: Any, count: int, out: Any) -> None:
         out[e], out[e + 1], out[e + 2], out[e + 3] = a, b, c, d
         e += 4
     while e < count:
-        j, a = nodes[e], row[0] * 0
+        j, a = nodes[e], row.dtype.type(0.0)
         for x in range(width):
             a += row[x] * values[j, x]
         out[e] = a
         e += 1
 
 
-@compiled
+@inlined
 def add_rows(row: Any, values: Any, nodes: Any, weights: Any, count: int) -> None:
     """row += sum_e weight_e v of the listed nodes."""
     width, e = row.size, 0
@@ -73,23 +87,31 @@ def add_rows(row: Any, values: Any, nodes: Any, weights: Any, count: int) -> Non
         e += 1
 
 
-@compiled
-def scatter(rows: Any, nodes: Any, count: int, weights: Any, row: Any, other_weights: Any, other_row: Any) -> None:
-    """rows[node_e] += weight_e row + other_weight_e other_row."""
-    width = row.size
+@inlined
+def gather_rows(out: Any, values: Any, nodes: Any, count: int) -> None:
+    """out_e = v of each listed node: rows that lie side by side are quicker to go over many times."""
+    width = values.shape[1]
     for e in range(count):
-        j, a, b = nodes[e], weights[e], other_weights[e]
-        if a != 0 or b != 0:
-            for x in range(width):
-                rows[j, x] += a * row[x] + b * other_row[x]
+        j = nodes[e]
+        for x in range(width):
+            out[e, x] = values[j, x]
 
 
-@compiled
+@inlined
+def scatter_rows(values: Any, nodes: Any, rows: Any, count: int) -> None:
+    """v of each listed node += row_e."""
+    width = values.shape[1]
+    for e in range(count):
+        j = nodes[e]
+        for x in range(width):
+            values[j, x] += rows[e, x]
+
+
+@inlined
 def nonzero(nodes: Any, weights: Any, count: int, to_nodes: Any, to_weights: Any) -> int:
-    """Copy the entries whose weight is not zero; returns how many."""
+    """Copy the entries whose weight is not zero; returns how many. Signs are drawn at random, so no branch could be foretold."""
     kept = 0
     for e in range(count):
-        if weights[e] != 0:
-            to_nodes[kept], to_weights[kept] = nodes[e], weights[e]
-            kept += 1
+        to_nodes[kept], to_weights[kept] = nodes[e], weights[e]
+        kept += 1 if weights[e] != 0 else 0
     return kept
