@@ -92,7 +92,7 @@ class _Layer(torch.autograd.Function):
                 base = bias if to_self is None else torch.addmm(bias, block, to_self)
                 sums = space.of(len(block), 2 * width)
                 operands = [target, v, squares, positive[part], negative[part]]
-                coding.forward(rows, operands, codes[part], sums, masses[part], keep)
+                coding.forward(rows, operands, codes[part], sums.unflatten(2, (2, width)), masses[part], keep)
                 for k in range(space.samples):
                     torch.addmm(base, sums[k], outputs, out=out[part.start + k, slice(*rows)])
         if activation is not None:
@@ -152,7 +152,8 @@ class _Backward:
             to_target = torch.zeros_like(target)
             operands = [target, v, squares, self.positive[part], self.negative[part]]
             self.coding.backward(
-                rows, operands, self.codes[part], halves, self.masses[part], flow, self.to_masses[part], to_target,
+                rows, operands, self.codes[part], halves.unflatten(2, (2, width)), self.masses[part],
+                flow.unflatten(2, (2, width)), self.to_masses[part], to_target,
                 [t[part] for t in self.to_signs], tables,
             )  # fmt: skip
             self._dense(block, incoming, halves, to_target, to_h[slice(*rows)])

@@ -39,24 +39,37 @@ def meet(source: Any, begin: int, degree: int, values: Any, squares: Any, nodes:
 
 
 @inlined
-def present_ones(positive: Any, negative: Any, k: int, begin: int, degree: int, every: bool, place: Any, presence: Any) -> int:
-    """Which messages take part, those drawn present or every one, and their presence; returns how many."""
+def choose(
+    positive: Any, negative: Any, k: int, begin: int, degree: int, every: bool, rows: Any, all_near: Any, all_dots: Any,
+    place: Any, listed: Any, presence: Any, near: Any, dots: Any,
+) -> int:  # fmt: skip
+    """The messages that take part, those drawn present or every one; returns how many.
+
+    Signs are drawn at random, so no branch could be foretold: everything is copied, and the next copy lies over what is left out.
+    """
     kept = 0
     for q in range(degree):
         p = positive[k, begin + q] + negative[k, begin + q]
-        place[kept], presence[kept] = q, p
+        place[kept], listed[kept], presence[kept], near[kept], dots[kept] = q, rows[q], p, all_near[q], all_dots[q]
         kept += 1 if every or p != 0 else 0
     return kept
 
 
 @inlined
-def signed_weights(signs: Any, k: int, begin: int, place: Any, codes: Any, s: int, count: int, sized: bool, out: Any) -> Any:
-    """out_q = z a (or z |a|) of the chosen messages; s < 0 means that every a is 1. Returns sum z |a|."""
-    kind = out.dtype.type
-    mass = kind(0.0)
+def part(
+    positive: Any, negative: Any, k: int, begin: int, place: Any, listed: Any, count: int, codes: Any, s: int,
+    plus: Any, plus_weights: Any, minus: Any, minus_weights: Any,
+) -> tuple[int, int, Any, Any]:  # fmt: skip
+    """Those that support with z+ a and those that oppose with z- |a|; how many, and the masses. s < 0: every a is 1."""
+    kind = plus_weights.dtype.type
+    supporting, opposing, plus_mass, minus_mass = 0, 0, kind(0.0), kind(0.0)
     for q in range(count):
-        z, a = signs[k, begin + place[q]], codes[s, q] if s >= 0 else kind(1.0)
+        up, down = positive[k, begin + place[q]], negative[k, begin + place[q]]
+        a = codes[s, q] if s >= 0 else kind(1.0)
         size = abs(a)
-        mass += z * size
-        out[q] = z * size if sized else z * a
-    return mass
+        plus_mass, minus_mass = plus_mass + up * size, minus_mass + down * size
+        plus[supporting], plus_weights[supporting] = listed[q], up * a
+        minus[opposing], minus_weights[opposing] = listed[q], down * size
+        supporting += 1 if up * size != 0 else 0
+        opposing += 1 if down * size != 0 else 0
+    return supporting, opposing, plus_mass, minus_mass

@@ -53,8 +53,7 @@ def fused_signed_sums(
     """
     check_operands(messages, {"values": values, "target": target}, positive, negative)
     sums, masses = _Signed.apply(messages, target, values, positive, negative, penalty, steps)  # pyright: ignore
-    plus, minus = sums.split(values.shape[2], -1)
-    return SignedSums(plus, minus, masses[:, 0], masses[:, 1])
+    return SignedSums(*sums.unbind(2), *masses.unbind(1))
 
 
 def groups_of(samples: int, *operands: Tensor) -> list[slice]:
@@ -145,7 +144,7 @@ class _Signed(torch.autograd.Function):
         keep = any(ctx.needs_input_grad)
         samples, n, width = positive.shape[0], messages.num_nodes, values.shape[2]
         coding, rows = Coding(messages, steps, float(penalty)), (0, n)
-        sums, masses = fresh(samples, n, 2 * width, like=values), fresh(samples, 2, n, like=values)
+        sums, masses = fresh(samples, n, 2, width, like=values), fresh(samples, 2, n, like=values)
         codes = fresh(samples, steps if keep else 0, messages.count, like=values)
         for part in groups_of(samples, target, values):
             v = of_sample(values, part.start)
@@ -167,7 +166,7 @@ class _Signed(torch.autograd.Function):
             v, tables = of_sample(values, part.start), thread_tables(of_sample(values, 0))
             operands = [of_sample(target, part.start), v, squares_of(v), positive[part], negative[part]]
             coding.backward(
-                (0, n), operands, codes[part], codes[:0], codes[:0], flows[part], gradients[1].contiguous()[part],
+                (0, n), operands, codes[part], codes[:0, :, None], codes[:0], flows[part], gradients[1].contiguous()[part],
                 of_sample(to_target, part.start), [t[part] for t in to_signs], tables,
             )  # fmt: skip
             found = added_up(tables)

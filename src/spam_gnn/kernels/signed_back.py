@@ -1,7 +1,8 @@
 """Compiled gradients of code-and-aggregate on one neighbourhood.
 
 What reaches a neighbour's row is a sum of few vectors: the gradients of the two sums, the residuals, and what flows back through
-each step. Their coefficients are collected (`share`), the vectors too (`basis`), and `spread` adds each neighbour's sum once.
+each step. Their coefficients are collected (`share`), the vectors too (`basis`), and `spread` adds each neighbour's sum once. |v_j|^2 in the
+step sizes adds a multiple of v_j itself, collected over the samples in `own_share`.
 """
 
 from __future__ import annotations
@@ -10,13 +11,13 @@ from typing import Any
 
 from spam_gnn.kernels.compiled import inlined
 from spam_gnn.kernels.ista import residual_of, step_back, step_sizes
-from spam_gnn.kernels.rows import add_rows, fill, row_dots
+from spam_gnn.kernels.rows import add_basis, add_rows, fill, row_dots
 
 
 @inlined
 def signs_back(
     k: int, begin: int, count: int, positive: Any, negative: Any, codes: Any, steps: int, up_mass: Any, down_mass: Any,
-    up_dots: Any, down_dots: Any, presence: Any, to_code: Any, share: Any, to_positive: Any, to_negative: Any,
+    up_dots: Any, down_dots: Any, presence: Any, to_code: Any, share: Any, terms: int, to_positive: Any, to_negative: Any,
 ) -> None:  # fmt: skip
     """Through the sums: gradients of z+, z- and a_T from those of plus, minus (as dots with v) and the masses."""
     kind = presence.dtype.type
@@ -30,7 +31,7 @@ def signs_back(
         to_positive[k, begin + q] = a * up_dots[q] + size * up_mass
         to_negative[k, begin + q] = size * (down_dots[q] + down_mass)
         to_code[q] = up * (up_dots[q] + sign * up_mass) + down * sign * (down_dots[q] + down_mass)
-        share[0, q], share[1, q] = up * a, down * size
+        share[terms * q], share[terms * q + 1] = up * a, down * size
 
 
 @inlined
@@ -50,7 +51,7 @@ def keep_row(basis: Any, place: int, row: Any) -> None:
 def codes_back(
     target: Any, v: Any, listed: Any, count: int, presence: Any, near: Any, penalty: Any, codes: Any, steps: int,
     to_code: Any, to_bound: Any, to_presence: Any, step: Any, weight: Any, dots: Any, row: Any,
-    share: Any, basis: Any, to_target: Any, at: int,
+    share: Any, terms: int, basis: Any, to_target: Any, at: int,
 ) -> Any:  # fmt: skip
     """Through the steps, last to first; adds to row `at` of `to_target` and returns the gradient of lambda."""
     kind = presence.dtype.type
@@ -68,7 +69,7 @@ def codes_back(
         for x in range(row.size):
             to_target[at, x] += row[x]
         for q in range(count):
-            share[place_of(s, False), q] = weight[q]
+            share[terms * q + place_of(s, False)] = weight[q]
         if s > 0:
             keep_row(basis, place_of(s, True), row)
             row_dots(row, v, listed, count, dots)
@@ -76,7 +77,7 @@ def codes_back(
                 earlier, p = codes[s - 1, q], presence[q]
                 to_code[q] -= p * dots[q]
                 to_presence[q] -= earlier * dots[q]
-                share[place_of(s, True), q] = -p * earlier
+                share[terms * q + place_of(s, True)] = -p * earlier
     return to_penalty
 
 
@@ -91,31 +92,20 @@ def bounds_back(
     for q in range(count):
         whole += to_bound[q]
     for q in range(count):
-        own_share[q] = kind(2.0) * ((kind(1.0) - presence[q]) * to_bound[q] + presence[q] * whole)
+        own_share[q] += kind(2.0) * ((kind(1.0) - presence[q]) * to_bound[q] + presence[q] * whole)
         extra = to_presence[q] + whole * near[q]
         to_positive[k, begin + q] += extra
         to_negative[k, begin + q] += extra
 
 
 @inlined
-def spread(into: Any, rows: Any, count: int, share: Any, basis: Any, steps: int, v: Any, listed: Any, own_share: Any) -> None:
-    """into of each neighbour += sum_b share_b basis_b (+ own_share v): with T = 0 of the two sums' gradients alone."""
-    width, terms = basis.shape[1], 2 * steps + 1
+def spread(into: Any, rows: Any, count: int, share: Any, terms: int, basis: Any, order: Any) -> None:
+    """into of each neighbour += sum_b share_b basis_b."""
     for q in range(count):
-        j, a, b = rows[q], share[0, q], share[1, q]
-        if steps == 0:
-            if a != 0 or b != 0:
-                for x in range(width):
-                    into[j, x] += a * basis[0, x] + b * basis[1, x]
-            continue
-        c, d, e = share[2, q], own_share[q], listed[q]
-        for x in range(width):
-            into[j, x] += a * basis[0, x] + b * basis[1, x] + c * basis[2, x] + d * v[e, x]
-        for r in range(3, terms - 3, 4):
-            a, b, c, d = share[r, q], share[r + 1, q], share[r + 2, q], share[r + 3, q]
-            for x in range(width):
-                into[j, x] += a * basis[r, x] + b * basis[r + 1, x] + c * basis[r + 2, x] + d * basis[r + 3, x]
-        for r in range(terms - (terms - 3) % 4, terms):
-            a = share[r, q]
-            for x in range(width):
-                into[j, x] += a * basis[r, x]
+        add_basis(into, rows[q], basis, order, share, terms * q, terms)
+
+
+@inlined
+def terms_of(steps: int) -> int:
+    """How many vectors a neighbour's gradient is made of: those of the two sums, T residuals, T - 1 flows."""
+    return max(2 * steps + 1, 2)

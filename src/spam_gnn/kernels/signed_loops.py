@@ -12,13 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from spam_gnn.kernels.combine import halves_back, to_halves
+from spam_gnn.kernels.combine import halves_back, keep_halves, scales_of
 from spam_gnn.kernels.compiled import compiled, inlined
 from spam_gnn.kernels.ista import code, step_sizes
-from spam_gnn.kernels.neighbourhood import PACKED, longest_row, meet, present_ones, signed_weights
+from spam_gnn.kernels.neighbourhood import PACKED, choose, longest_row, meet, part
 from spam_gnn.kernels.prefetch import ask_for_row
-from spam_gnn.kernels.rows import add_rows, fill, load, nonzero, row_dots, scatter_rows
-from spam_gnn.kernels.signed_back import bounds_back, codes_back, signs_back, spread
+from spam_gnn.kernels.rows import add_rows, clear_rows, fill, load, row_dots, scatter_rows
+from spam_gnn.kernels.signed_back import bounds_back, codes_back, keep_row, signs_back, spread, terms_of
 
 
 @compiled
@@ -32,43 +32,38 @@ def row_squares(values: Any, out: Any) -> None:
 
 
 @inlined
-def sum_up(total: Any, row: Any, at: int, v: Any, listed: Any, weight: Any, count: int, some: Any, some_weights: Any) -> None:
-    """row[at:] = sum_q weight_q v_q, over those whose weight is not zero."""
-    fill(total, total.dtype.type(0.0))
-    add_rows(total, v, some, some_weights, nonzero(listed, weight, count, some, some_weights))
-    for x in range(total.size):
-        row[at + x] = total[x]
-
-
-@inlined
 def signed_sums(
     k: int, begin: int, place: Any, v: Any, listed: Any, count: int, positive: Any, negative: Any, codes: Any, s: int,
-    row: Any, total: Any, weight: Any, some: Any, some_weights: Any,
+    plus: Any, minus: Any, some: Any, some_weights: Any, others: Any, other_weights: Any,
 ) -> tuple[Any, Any]:  # fmt: skip
-    """row = [plus | minus]; returns the two masses."""
-    plus_mass = signed_weights(positive, k, begin, place, codes, s, count, False, weight)
-    sum_up(total, row, 0, v, listed, weight, count, some, some_weights)
-    minus_mass = signed_weights(negative, k, begin, place, codes, s, count, True, weight)
-    sum_up(total, row, total.size, v, listed, weight, count, some, some_weights)
+    """Fill plus and minus; returns the two masses."""
+    supporting, opposing, plus_mass, minus_mass = part(
+        positive, negative, k, begin, place, listed, count, codes, s, some, some_weights, others, other_weights
+    )
+    fill(plus, plus.dtype.type(0.0))
+    add_rows(plus, v, some, some_weights, supporting)
+    fill(minus, minus.dtype.type(0.0))
+    add_rows(minus, v, others, other_weights, opposing)
     return plus_mass, minus_mass
 
 
 @compiled
 def forward(
-    first: int, last: int, origin: int, pointer: Any, source: Any, target: Any, values: Any, squares: Any, positive: Any, negative: Any,
-    penalty: Any, own: Any, gamma: Any, codes: Any, sums: Any, masses: Any, steps: int, keep: bool, halves: bool,
+    first: int, last: int, origin: int, pointer: Any, source: Any, target: Any, values: Any, squares: Any, positive: Any,
+    negative: Any, penalty: Any, own: Any, gamma: Any, codes: Any, sums: Any, masses: Any, steps: int, keep: bool, halves: bool,
 ) -> None:  # fmt: skip
     """Rows first .. last - 1. With `keep` all coefficients go to `codes` (K, T, m); without, absent messages are skipped.
 
-    `target` (rows, d) and `sums` (K, rows, 2 d) begin with row `origin`; `values` (n, d) and `masses` (K, 2, n) with the first.
+    `target` (rows, d) and `sums` (K, rows, 2, d) begin with row `origin`; `values` (n, d) and `masses` (K, 2, n) with the first.
     """
     longest, width, kind = longest_row(pointer, first, last), values.shape[1], values.dtype
-    numbers, lists = np.empty((8, longest), kind), np.empty((5, longest), np.int64)
-    all_near, all_dots, near, dots = numbers[0], numbers[1], numbers[2], numbers[3]
-    presence, step, weight, some_weights = numbers[4], numbers[5], numbers[6], numbers[7]
-    nodes, rows, place, listed, some = lists[0], lists[1], lists[2], lists[3], lists[4]
+    numbers, lists = np.empty((9, longest), kind), np.empty((6, longest), np.int64)
+    all_near, all_dots, near, dots, presence = numbers[0], numbers[1], numbers[2], numbers[3], numbers[4]
+    step, weight, some_weights, other_weights = numbers[5], numbers[6], numbers[7], numbers[8]
+    nodes, rows, place, listed, some, others = lists[0], lists[1], lists[2], lists[3], lists[4], lists[5]
     pack, found = np.empty((PACKED, width), kind), np.empty((max(steps, 1), longest), kind)
-    t, vector = np.empty(width, kind), np.empty(width, kind)
+    t, plus, minus = np.empty(width, kind), np.empty(width, kind), np.empty(width, kind)
+    one = own / own
     for i in range(first, last):
         begin, degree = pointer[i], pointer[i + 1] - pointer[i]
         v = pack if meet(source, begin, degree, values, squares, nodes, rows, all_near, pack) else values
@@ -76,85 +71,95 @@ def forward(
             load(t, target, i - origin)
             row_dots(t, v, rows, degree, all_dots)
         for k in range(positive.shape[0]):
-            count = present_ones(positive, negative, k, begin, degree, keep, place, presence)
-            for q in range(count):
-                listed[q] = rows[place[q]]
+            count = choose(
+                positive, negative, k, begin, degree, keep, rows, all_near, all_dots, place, listed, presence, near, dots
+            )
             if steps > 0:
-                for q in range(count):
-                    near[q], dots[q] = all_near[place[q]], all_dots[place[q]]
                 step_sizes(presence, near, count, step)
-                code(t, v, listed, count, presence, step, penalty, found, steps, dots, weight, vector)
+                code(t, v, listed, count, presence, step, penalty, found, steps, dots, weight, plus)
             if keep:
                 for s in range(steps):
                     for q in range(count):
                         codes[k, s, begin + q] = found[s, q]
-            row = sums[k, i - origin]
-            masses[k, 0, i], masses[k, 1, i] = signed_sums(
-                k, begin, place, v, listed, count, positive, negative, found, steps - 1, row, vector, weight, some, some_weights
-            )
+            plus_mass, minus_mass = signed_sums(
+                k, begin, place, v, listed, count, positive, negative, found, steps - 1, plus, minus,
+                some, some_weights, others, other_weights,
+            )  # fmt: skip
+            masses[k, 0, i], masses[k, 1, i] = plus_mass, minus_mass
             if halves:
-                to_halves(row, values, i, masses[k, 0, i], masses[k, 1, i], own, gamma)
+                support, oppose = scales_of(plus_mass, minus_mass, own, gamma)
+                keep_halves(plus, minus, values, i, own, support, gamma * oppose, sums, k, i - origin)
+            else:
+                keep_halves(plus, minus, values, i, own - own, one, one, sums, k, i - origin)
 
 
 @compiled
 def backward(
-    first: int, last: int, origin: int, pointer: Any, source: Any, target: Any, values: Any, squares: Any, positive: Any, negative: Any,
-    penalty: Any, own: Any, gamma: Any, codes: Any, sums: Any, masses: Any, flows: Any, to_masses: Any, steps: int, halves: bool,
-    to_target: Any, to_values: Any, to_positive: Any, to_negative: Any, to_scalars: Any,
+    first: int, last: int, origin: int, pointer: Any, source: Any, target: Any, values: Any, squares: Any, positive: Any,
+    negative: Any, penalty: Any, own: Any, gamma: Any, codes: Any, sums: Any, masses: Any, flows: Any, to_masses: Any,
+    steps: int, halves: bool, to_target: Any, to_values: Any, to_positive: Any, to_negative: Any, to_scalars: Any,
 ) -> None:  # fmt: skip
     """Gradients of rows first .. last - 1; `to_values` and `to_scalars` (s, gamma, lambda) are the calling thread's own.
 
-    `flows` (K, rows, 2 d) holds the gradient of what `forward` made; with `halves` that becomes the gradient of the sums, and the
-    halves themselves, which were not kept, are made again in `sums`.
+    `flows` (K, rows, 2, d) holds the gradient of what `forward` made; with `halves` these are made again in `sums`.
     """
-    longest, width, kind = longest_row(pointer, first, last), values.shape[1], values.dtype
-    numbers, lists = np.empty((11, longest), kind), np.empty((4, longest), np.int64)
-    near, up_dots, down_dots, presence, step, weight = numbers[0], numbers[1], numbers[2], numbers[3], numbers[4], numbers[5]
-    to_code, to_bound, to_presence, own_share, some_weights = numbers[6], numbers[7], numbers[8], numbers[9], numbers[10]
-    nodes, rows, place, some = lists[0], lists[1], lists[2], lists[3]
+    longest, width, kind, terms = longest_row(pointer, first, last), values.shape[1], values.dtype, terms_of(steps)
+    numbers, lists = np.empty((13, longest), kind), np.empty((5, longest + terms), np.int64)
+    near, dots, more_dots, presence, step, weight = numbers[0], numbers[1], numbers[2], numbers[3], numbers[4], numbers[5]
+    to_code, to_bound, to_presence, own_share = numbers[6], numbers[7], numbers[8], numbers[9]
+    some_weights, other_weights = numbers[10], numbers[11]
+    nodes, rows, order, some, others = lists[0], lists[1], lists[2], lists[3], lists[4]
     pack, inflow, found = np.empty((PACKED, width), kind), np.empty((PACKED, width), kind), np.empty((max(steps, 1), longest), kind)
-    share, basis = np.empty((2 * steps + 2, longest), kind), np.empty((2 * steps + 2, width), kind)
-    t, vector, other = np.empty(width, kind), np.empty(width, kind), np.empty(width, kind)
-    for q in range(longest):
-        place[q] = q
+    share, basis = np.empty(terms * longest, kind), np.empty((terms, width), kind)
+    t, plus, minus = np.empty(width, kind), np.empty(width, kind), np.empty(width, kind)
+    for q in range(order.size):
+        order[q] = q
     for i in range(first, last):
         begin, degree = pointer[i], pointer[i + 1] - pointer[i]
         packs = meet(source, begin, degree, values, squares, nodes, rows, near, pack)
         v, into = (pack, inflow) if packs else (values, to_values)
+        for q in range(degree):
+            own_share[q] = 0.0
         if packs:
+            clear_rows(inflow, degree)
             for q in range(degree):
                 ask_for_row(to_values, nodes[q], width)
-                for x in range(width):
-                    inflow[q, x] = 0.0
         if steps > 0:
             load(t, target, i - origin)
         for k in range(positive.shape[0]):
             for s in range(steps):
                 for q in range(degree):
                     found[s, q] = codes[k, s, begin + q]
-            flow, up_mass, down_mass = flows[k, i - origin], to_masses[k, 0, i], to_masses[k, 1, i]
+            up_mass, down_mass = to_masses[k, 0, i], to_masses[k, 1, i]
             if halves:
-                row = sums[k, i - origin]
                 signed_sums(
-                    k, begin, place, v, rows, degree, positive, negative, found, steps - 1, row, vector, weight, some, some_weights
-                )
-                more = halves_back(row, flow, values, i, masses[k, 0, i], masses[k, 1, i], own, gamma, to_values, to_scalars)
+                    k, begin, order, v, rows, degree, positive, negative, found, steps - 1, plus, minus,
+                    some, some_weights, others, other_weights,
+                )  # fmt: skip
+                more = halves_back(plus, minus, flows, sums, k, i - origin, values, i, masses[k, 0, i], masses[k, 1, i],
+                                   own, gamma, to_values, to_scalars)  # fmt: skip
                 up_mass, down_mass = up_mass + more[0], down_mass + more[1]
-            for x in range(width):
-                vector[x], other[x] = flow[x], flow[width + x]
-                basis[0, x], basis[1, x] = flow[x], flow[width + x]
-            row_dots(vector, v, rows, degree, up_dots)
-            row_dots(other, v, rows, degree, down_dots)
+            else:
+                for x in range(width):
+                    plus[x], minus[x] = flows[k, i - origin, 0, x], flows[k, i - origin, 1, x]
+            keep_row(basis, 0, plus)
+            keep_row(basis, 1, minus)
+            row_dots(plus, v, rows, degree, dots)
+            row_dots(minus, v, rows, degree, more_dots)
             signs_back(
-                k, begin, degree, positive, negative, found, steps, up_mass, down_mass, up_dots, down_dots, presence, to_code,
-                share, to_positive, to_negative,
+                k, begin, degree, positive, negative, found, steps, up_mass, down_mass, dots, more_dots, presence, to_code,
+                share, terms, to_positive, to_negative,
             )  # fmt: skip
             if steps > 0:
                 to_scalars[2] += codes_back(
                     t, v, rows, degree, presence, near, penalty, found, steps, to_code, to_bound, to_presence, step, weight,
-                    up_dots, vector, share, basis, to_target, i - origin,
+                    dots, plus, share, terms, basis, to_target, i - origin,
                 )  # fmt: skip
                 bounds_back(k, begin, degree, presence, near, to_bound, to_presence, own_share, to_positive, to_negative)
-            spread(into, rows, degree, share, basis, steps, v, rows, own_share)
+            spread(into, rows, degree, share, terms, basis, order)
         if packs:
-            scatter_rows(to_values, nodes, inflow, degree)
+            scatter_rows(to_values, nodes, inflow, own_share, pack, rows, degree)
+        else:
+            for q in range(degree):
+                for x in range(width):
+                    to_values[nodes[q], x] += own_share[q] * values[nodes[q], x]
