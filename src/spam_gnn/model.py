@@ -42,7 +42,7 @@ _DIRECTIONS: dict[str, tuple[Direction, ...]] = {
 # themselves, so this only bounds what a prediction holds. Of the others, predictions keep nothing, so few samples at a time stay in
 # the cache; while training, memory blocks of 32 MB and more are given back to the system and cleared by it each time, which takes
 # longer than most of the work done in them.
-_HELD, _CACHED, _REUSED = 1 << 26, 1 << 20, 7 << 20
+_HELD, _CACHED, _REUSED = 1 << 23, 1 << 20, 7 << 20
 
 
 class SpaM(NodeModel):
