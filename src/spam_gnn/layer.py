@@ -8,11 +8,12 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from spam_gnn.coding import Coder, make_coder
+from spam_gnn.coding import Coder, UnrolledCoder, make_coder
 from spam_gnn.errors import BadInput, one_of
 from spam_gnn.graph import Direction
 from spam_gnn.initial import inverse_softplus
 from spam_gnn.kernels import KERNELS, chosen
+from spam_gnn.kernels.conv import Activation, Weights, fused_layer
 from spam_gnn.kernels.signed import SignedSums
 from spam_gnn.randomness import stream
 from spam_gnn.sampling import SignedGraphs
@@ -143,7 +144,31 @@ class S2Conv(nn.Module):
 
     def pass_messages(self, hidden: Tensor, neighbours: tuple[Messages, ...], signs: SignedGraphs) -> LayerOutput:
         """hidden (K or 1, n, d_in), one `Messages` per configured direction, K signed graphs -> (K, n, d_out)."""
+        if self.fuses(hidden):
+            return self.pass_fused(hidden, neighbours[0], signs, None)
         return self.pass_projected(hidden @ self.projections, neighbours, signs)
+
+    def fuses(self, hidden: Tensor) -> bool:
+        """Whether the whole layer runs in the compiled loops, which know the default aggregation rule and two coders."""
+        c = self.config
+        known = c.aggregate == "normalised" and c.separate_signs and c.coder in ("uniform", "unrolled")
+        return known and len(c.directions) == 1 and chosen(c.kernel, hidden.device) == "fused"
+
+    def pass_fused(
+        self, hidden: Tensor, messages: Messages, signs: SignedGraphs, activation: Activation | None
+    ) -> LayerOutput:
+        """The same as :meth:`pass_projected` of the projections, followed by the activation if there is one."""
+        local = signs if messages.in_edge_order else signs.along(messages.edge)
+        coder, to_out = self.coders[0], self.to_out[0]
+        steps, penalty = (coder.steps, coder.penalty) if isinstance(coder, UnrolledCoder) else (0, hidden.new_zeros(()))
+        weights = Weights(
+            self.to_value, self.to_target if steps > 0 else None, self.to_self, torch.cat([to_out[0], -to_out[1]]), self.bias
+        )
+        own = torch.nn.functional.softplus(self.raw_own_weight)
+        out, masses = fused_layer(
+            messages, hidden, weights, local.positive, local.negative, penalty, own, self.gamma, steps, activation
+        )
+        return LayerOutput(out, masses.sum(1).mean(1))
 
     @property
     def projections(self) -> Tensor:
@@ -153,12 +178,9 @@ class S2Conv(nn.Module):
 
     def _parted(self, projected: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
         """(K or 1, n, sum of widths) -> values, targets, and the self part if there is one."""
-        width = self.to_value.shape[1]
-        values, rest = projected[..., :width], projected[..., width:]
-        target = values
-        if self.config.coder != "uniform":
-            target, rest = rest[..., :width], rest[..., width:]
-        return values, target, rest if self.to_self is not None else None
+        widths = [self.to_value.shape[1]] * (1 if self.config.coder == "uniform" else 2)
+        parts = projected.split([*widths, projected.shape[-1] - sum(widths)], -1)
+        return parts[0], parts[len(widths) - 1], parts[-1] if self.to_self is not None else None
 
     def pass_projected(
         self, projected: Tensor, neighbours: tuple[Messages, ...], signs: SignedGraphs
@@ -181,20 +203,9 @@ class S2Conv(nn.Module):
         if not self.config.separate_signs:
             total = self._normalise(sums.plus - self.gamma * sums.minus, sums.plus_mass + self.gamma * sums.minus_mass, values)
             return total @ to_out[0]
-        outputs = torch.cat([to_out[0], -to_out[1]])
-        if self._predicts_fused(values):
-            from spam_gnn.kernels.combine import support_and_oppose  # numba is loaded only by those who use it
-
-            own = torch.nn.functional.softplus(self.raw_own_weight)
-            return support_and_oppose(sums, values, own, self.gamma) @ outputs
         support = self._normalise(sums.plus, sums.plus_mass, values)
         oppose = self._normalise(self.gamma * sums.minus, self.gamma * sums.minus_mass, None)
-        return torch.cat([support, oppose], -1) @ outputs
-
-    def _predicts_fused(self, values: Tensor) -> bool:
-        """Whether the normalised halves can be made in one pass: no gradient is asked for and the loops fit the device."""
-        normalised = self.config.aggregate == "normalised"
-        return normalised and not torch.is_grad_enabled() and chosen(self.config.kernel, values.device) == "fused"
+        return torch.cat([support, oppose], -1) @ torch.cat([to_out[0], -to_out[1]])
 
     def _normalise(self, total: Tensor, mass: Tensor, own_values: Tensor | None) -> Tensor:
         """(s v_i + total) / (s + mass), or the total as it is; without `own_values` the node's own part is left out."""

@@ -14,6 +14,7 @@ from spam_gnn.features import FeatureMatrix
 from spam_gnn.graph import Direction, Graph
 from spam_gnn.initial import glorot
 from spam_gnn.kernels import compile_ahead
+from spam_gnn.kernels.conv import Activation
 from spam_gnn.layer import S2Config, S2Conv
 from spam_gnn.objective import objective
 from spam_gnn.outcome import Outcome
@@ -39,10 +40,11 @@ POSITION = "position"  # under which a prepared graph holds its columns
 _DIRECTIONS: dict[str, tuple[Direction, ...]] = {
     "in": ("in",), "out": ("out",), "both": ("in", "out"), "undirected": ("in",),
 }  # fmt: skip
-# Numbers in a (K, n, hidden) tensor up to which samples go through the layers together. Predictions keep nothing, so few
-# samples at a time stay in the cache. While training, memory blocks of 32 MB and more are given back to the system and
-# cleared by it each time, which takes longer than most of the work done in them.
-_CACHED, _REUSED = 1 << 20, 7 << 20
+# Numbers in a (K, n, hidden) tensor up to which samples go through the layers together. The compiled layers keep blocks in the cache
+# themselves, so this only bounds what a prediction holds. Of the others, predictions keep nothing, so few samples at a time stay in
+# the cache; while training, memory blocks of 32 MB and more are given back to the system and cleared by it each time, which takes
+# longer than most of the work done in them.
+_HELD, _CACHED, _REUSED = 1 << 23, 1 << 20, 7 << 20
 
 
 class SpaM(NodeModel):
@@ -194,8 +196,7 @@ class SpaM(NodeModel):
     ) -> tuple[Tensor, Tensor]:
         """log p (K, n, C) on K signed graphs, and the code norms (L, K)."""
         hidden = self._encode(graph.features, distribution, generator, graph.derived.get(POSITION))
-        projected = self._first_projected(graph, hidden, generator)
-        return self._pass_in_pieces(graph, hidden, projected, signs, generator)
+        return self._pass_in_pieces(graph, hidden, signs, generator)
 
     def _first_projected(self, graph: Graph, hidden: Tensor | None, generator: torch.Generator | None) -> Tensor:
         """The first layer's projections (1, n, sum of widths), which all samples share; H0 = X is one (sparse) product."""
@@ -206,18 +207,41 @@ class SpaM(NodeModel):
         return graph.features.project(conv.projections, self.config.dropout, generator).unsqueeze(0)
 
     def _pass_in_pieces(
-        self, graph: Graph, hidden: Tensor | None, projected: Tensor, signs: SignedGraphs, generator: torch.Generator | None
+        self, graph: Graph, hidden: Tensor | None, signs: SignedGraphs, generator: torch.Generator | None
     ) -> tuple[Tensor, Tensor]:
-        """`_pass` on as many samples at a time as memory likes: what they share has been done, and no result depends on it.
+        """`_pass` on as many samples at a time as memory likes: what they share is done once, and no result depends on it.
 
         While training, all pieces go through a layer before the next, which is the order in which dropout is drawn.
         """
-        each = max(graph.num_nodes * self.config.hidden, 1)
-        if torch.is_grad_enabled():
-            return self._pass(graph, hidden, projected, signs.split(max(1, _REUSED // each)), generator)
-        pieces = [self._pass(graph, hidden, projected, [part], None) for part in signs.split(max(1, _CACHED // each))]
-        log_prob, norms = zip(*pieces, strict=True)
+        each, trains = max(graph.num_nodes * self.config.hidden, 1), torch.is_grad_enabled()
+        if hidden is not None and all(conv.fuses(hidden) for conv in self.convs if isinstance(conv, S2Conv)):
+            pieces = [signs] if trains else signs.split(max(1, _HELD // each))
+            done = [self._pass_fused(graph, hidden, part, generator) for part in pieces]
+        else:
+            projected = self._first_projected(graph, hidden, generator)
+            pieces = signs.split(max(1, (_REUSED if trains else _CACHED) // each))
+            done = [self._pass(graph, hidden, projected, part, generator) for part in ([pieces] if trains else [[p] for p in pieces])]
+        log_prob, norms = zip(*done, strict=True)
         return torch.cat(log_prob), torch.cat(norms, 1)
+
+    def _pass_fused(
+        self, graph: Graph, hidden: Tensor, signs: SignedGraphs, generator: torch.Generator | None
+    ) -> tuple[Tensor, Tensor]:
+        """The stacked S2 layers in the compiled loops: log p (K, n, C) and the code norms (L, K)."""
+        (messages,), norms = self.neighbours(graph), []
+        activation = Activation(self.config.dropout, generator)
+        for conv, norm in zip(self.convs, self.norms, strict=True):
+            assert isinstance(conv, S2Conv)
+            plain = isinstance(norm, nn.Identity)
+            out = conv.pass_fused(hidden, messages, signs, activation if plain else None)
+            norms.append(out.code_norm)
+            new = out.hidden if plain else dropout(torch.relu(norm(out.hidden)), self.config.dropout, generator)
+            hidden = new + hidden if self.config.residual else new
+        return self._classify(hidden, signs.count), torch.stack(norms)
+
+    def _classify(self, state: Tensor, samples: int) -> Tensor:
+        """(K, n, hidden) -> log p (K, n, C)."""
+        return torch.log_softmax(state @ self.classify_weight + self.classify_bias, -1).expand(samples, -1, -1)
 
     def _pass(
         self, graph: Graph, hidden: Tensor | None, projected: Tensor, pieces: list[SignedGraphs],
@@ -236,10 +260,7 @@ class SpaM(NodeModel):
             if self.config.residual:
                 fresh = [new if old is None else new + old for new, old in zip(fresh, states, strict=True)]
             states = fresh
-        log_prob = [
-            torch.log_softmax(state @ self.classify_weight + self.classify_bias, -1).expand(signs.count, -1, -1)
-            for state, signs in zip(states, pieces, strict=True) if state is not None
-        ]  # fmt: skip
+        log_prob = [self._classify(s, signs.count) for s, signs in zip(states, pieces, strict=True) if s is not None]
         return torch.cat(log_prob), torch.stack(norms)
 
     def _encode(

@@ -42,8 +42,13 @@ class UnrolledCoder(Coder):
         self.raw_penalty = nn.Parameter(inverse_softplus(penalty))
         self.raw_penalty.requires_grad_(learn_penalty)
 
+    @property
+    def penalty(self) -> Tensor:
+        """lambda, a scalar tensor."""
+        return torch.nn.functional.softplus(self.raw_penalty)
+
     def forward(self, messages: Messages, target: Tensor, values: Tensor, presence: Tensor) -> Codes:
-        penalty = torch.nn.functional.softplus(self.raw_penalty)
+        penalty = self.penalty
         gather_sum, edge_dot, _ = products(self.kernel, values.device)
         squares = values.square().sum(-1).index_select(1, messages.source)  # (K or 1, m)
         lipschitz = gather_scalar(messages, squares * presence).index_select(1, messages.target)  # (K, m)
@@ -62,5 +67,4 @@ class UnrolledCoder(Coder):
     ) -> SignedSums:
         if chosen(self.kernel, values.device) != "fused":
             return super().signed_sums(messages, target, values, positive, negative)
-        penalty = torch.nn.functional.softplus(self.raw_penalty)
-        return fused_signed_sums(messages, target, values, positive, negative, penalty, self.steps)
+        return fused_signed_sums(messages, target, values, positive, negative, self.penalty, self.steps)

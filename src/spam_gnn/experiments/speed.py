@@ -62,23 +62,26 @@ def random_graph(messages: int, degree: int = 20, features: int = 64, classes: i
     return Graph.build(x, ends, y, train_mask=mask, directed=False, num_classes=classes, name=f"random:{messages:.0e}")
 
 
-def star(leaves: int, features: int = 64, seed: int = 0) -> Graph:
-    """One hub that every other node is tied to: the worst degree skew there is."""
-    generator = stream(seed, "star")
-    y = torch.randint(0, 5, (leaves + 1,), generator=generator)
-    mask = torch.zeros(leaves + 1, dtype=torch.bool)
+def star_or_ring(kind: str, leaves: int, features: int = 64, seed: int = 0) -> Graph:
+    """`star`: one hub that every other node is tied to, the worst degree skew there is. `ring`: as many nodes and edges (one more),
+    every degree 2."""
+    nodes, generator = leaves + 1, stream(seed, "star")
+    y = torch.randint(0, 5, (nodes,), generator=generator)
+    mask = torch.zeros(nodes, dtype=torch.bool)
     mask[: leaves // 2] = True
-    edges = torch.stack([torch.zeros(leaves, dtype=torch.int64), torch.arange(1, leaves + 1)])
-    x = torch.randn(leaves + 1, features, generator=generator)
-    return Graph.build(x, edges, y, train_mask=mask, directed=False, num_classes=5, name=f"star:{leaves}")
+    ends = torch.arange(nodes)
+    edges = torch.stack([torch.zeros(leaves, dtype=torch.int64), ends[1:]] if kind == "star" else [ends, ends.roll(1)])
+    x = torch.randn(nodes, features, generator=generator)
+    return Graph.build(x, edges, y, train_mask=mask, directed=False, num_classes=5, name=f"{kind}:{leaves}")
 
 
 def graph_named(name: str) -> Graph:
-    """A benchmark, its surrogate where the files are absent, or `random:MESSAGES`."""
-    if name.startswith("random:"):
-        return random_graph(int(float(name.partition(":")[2])))
-    if name.startswith("star:"):
-        return star(int(float(name.partition(":")[2])))
+    """A benchmark, its surrogate where the files are absent, `random:MESSAGES`, `star:LEAVES` or `ring:LEAVES`."""
+    kind, _, size = name.partition(":")
+    if kind == "random":
+        return random_graph(int(float(size)))
+    if kind in ("star", "ring"):
+        return star_or_ring(kind, int(float(size)))
     known = name if name.startswith("surrogate:") or catalog.is_present(name) else f"surrogate:{name}"
     return catalog.load(known, 0, 0).as_undirected()
 

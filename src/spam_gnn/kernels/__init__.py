@@ -59,15 +59,15 @@ def compile_ahead(kernel: str, device: str = "cpu") -> None:
     """Load the compiled loops (or compile them, once per machine) now, so that no epoch is timed with it."""
     if chosen(kernel, device) != "fused":
         return
-    from spam_gnn.kernels.combine import support_and_oppose
+    from spam_gnn.kernels.conv import Activation, Weights, fused_layer
     from spam_gnn.kernels.draws import draw_signs
-    from spam_gnn.kernels.signed import fused_signed_sums
     from spam_gnn.structure import Messages
 
     messages = Messages.build(torch.tensor([0]), torch.tensor([1]), 2)
-    values, sign = torch.ones(1, 2, 2, requires_grad=True), torch.ones(1, 1)
-    sums = fused_signed_sums(messages, values, values, sign, sign, torch.ones(()), steps=1)
-    (sums.plus + sums.minus).sum().backward()
-    support_and_oppose(sums, values, torch.ones(()), torch.ones(()))
+    hidden, sign, one = torch.ones(1, 2, 2, requires_grad=True), torch.ones(1, 1), torch.ones(())
+    square, bias = torch.eye(2), torch.ones(2)
+    weights = Weights(square, square, square, torch.cat([square, square]), bias)
+    dropping = Activation(0.5, torch.Generator().manual_seed(0))
+    fused_layer(messages, hidden, weights, sign, sign, one, one, one, 1, dropping)[0].sum().backward()
     bounds = torch.ones(1, dtype=torch.float64)
     draw_signs(messages.source, messages.target, [0], bounds, bounds)

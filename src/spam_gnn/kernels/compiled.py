@@ -17,6 +17,16 @@ from torch import Tensor
 SERIAL_BELOW = 2_000_000  # multiply-adds under which starting a thread costs more than it saves
 
 
+def inlined(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A part of other compiled loops: it leaves no call behind, whose dozens of arguments would cost more than a short row."""
+    return njit(nogil=True, fastmath={"reassoc", "contract"}, error_model="numpy", forceinline=True)(function)
+
+
+def elementwise(function: Callable[..., Any]) -> Callable[..., Any]:
+    """As `inlined`, in the order written: free to reorder, a product with a reciprocal would become a division for each entry."""
+    return njit(nogil=True, fastmath={"contract"}, error_model="numpy", forceinline=True)(function)
+
+
 def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compile on first call; where no cache folder can be written the compilation is repeated in every process."""
     options: dict[str, Any] = {"nogil": True, "fastmath": {"reassoc", "contract"}, "error_model": "numpy"}
@@ -42,24 +52,37 @@ def array(tensor: Tensor) -> NDArray[Any]:
     return tensor.detach().contiguous().numpy()
 
 
-def over_rows(pointer: NDArray[np.int64], size: int, work: Callable[[int, int, int], None]) -> int:
+def fresh(*shape: int, like: Tensor) -> Tensor:
+    """An uninitialised CPU tensor for a large result.
+
+    Memory that the system hands out is cleared page by page on first touch, which takes longer than most of the work done in it;
+    NumPy asks for large pages, torch does not.
+    """
+    return torch.from_numpy(np.empty(shape, array(like[:0]).dtype))
+
+
+def over_rows(
+    pointer: NDArray[np.int64], size: int, work: Callable[[int, int, int], None], first: int = 0, last: int | None = None
+) -> int:
     """Call work(thread, first row, last row) on parts of equal cost, one per torch thread; returns how many parts.
 
     Args:
         pointer: CSR row pointer; the cost of a row is its messages plus a few for the row itself.
         size: multiply-adds of the whole call; small ones stay on the calling thread.
+        first, last: the rows to do, all unless given.
 
     The interpreter's lock is released inside compiled code, so plain threads run in parallel; numba's own pools
     abort after a fork.
     """
-    rows = pointer.size - 1
+    last = pointer.size - 1 if last is None else last
+    rows = last - first
     threads = 1 if size < SERIAL_BELOW else max(1, min(torch.get_num_threads(), rows))
     if threads == 1:
-        work(0, 0, rows)
+        work(0, first, last)
         return 1
-    cost = pointer + 4 * np.arange(rows + 1)
-    cuts = np.searchsorted(cost, cost[-1] * np.arange(1, threads) / threads)
-    bounds = [0, *cuts.tolist(), rows]
+    cost = pointer[first : last + 1] + 4 * np.arange(rows + 1)
+    cuts = np.searchsorted(cost, cost[0] + (cost[-1] - cost[0]) * np.arange(1, threads) / threads)
+    bounds = [first, *(first + cuts).tolist(), last]
     with ThreadPoolExecutor(threads) as pool:
         jobs = [pool.submit(work, t, bounds[t], bounds[t + 1]) for t in range(threads)]
     for job in jobs:

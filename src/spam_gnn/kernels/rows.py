@@ -1,13 +1,15 @@
 """Compiled products of one row with many: what every loop of this package spends its time in.
 
-Vectors are loops and matrices are indexed by two numbers: array expressions and slices would cost more than the sums.
+Vectors are loops and matrices are indexed by two numbers: array expressions and slices would cost more than the sums. The two
+products of a row with many others use vector registers (`vectors`) and leave what does not fill them to plain loops.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from spam_gnn.kernels.compiled import compiled
+from spam_gnn.kernels.compiled import compiled, inlined
+from spam_gnn.kernels.vectors import add_tiles, dot_tiles
 
 
 @compiled
@@ -33,63 +35,79 @@ def add_scaled(out: Any, scale: Any, vector: Any, length: int) -> None:
         out[x] += scale * vector[x]
 
 
-@compiled
+@inlined
+def fill(row: Any, value: Any) -> None:
+    """row = value, everywhere."""
+    for x in range(row.size):
+        row[x] = value
+
+
+@inlined
+def clear_rows(rows: Any, count: int) -> None:
+    """The first `count` rows = 0."""
+    for e in range(count):
+        for x in range(rows.shape[1]):
+            rows[e, x] = 0.0
+
+
+@inlined
+def load(row: Any, table: Any, j: int) -> None:
+    """row = table_j."""
+    for x in range(row.size):
+        row[x] = table[j, x]
+
+
+@inlined
 def row_dots(row: Any, values: Any, nodes: Any, count: int, out: Any) -> None:
-    """out_e = row . v of each listed node, four at a time so that the row is read once for all of them."""
-    width, e = row.size, 0
-    while e + 4 <= count:
-        i, j, k, m = nodes[e], nodes[e + 1], nodes[e + 2], nodes[e + 3]
-        a = b = c = d = row[0] * 0
-        for x in range(width):
-            r = row[x]
-            a += r * values[i, x]
-            b += r * values[j, x]
-            c += r * values[k, x]
-            d += r * values[m, x]
-        out[e], out[e + 1], out[e + 2], out[e + 3] = a, b, c, d
-        e += 4
-    while e < count:
-        j, a = nodes[e], row[0] * 0
-        for x in range(width):
-            a += row[x] * values[j, x]
-        out[e] = a
-        e += 1
+    """out_e = row . v of each listed node."""
+    for e in range(count):
+        out[e] = 0.0
+    done = dot_tiles(row, 0, values, nodes, count, out)
+    if done < row.size:
+        for e in range(count):
+            j, total = nodes[e], out[e]
+            for x in range(done, row.size):
+                total += row[x] * values[j, x]
+            out[e] = total
 
 
-@compiled
+@inlined
 def add_rows(row: Any, values: Any, nodes: Any, weights: Any, count: int) -> None:
     """row += sum_e weight_e v of the listed nodes."""
-    width, e = row.size, 0
-    while e + 4 <= count:
-        i, j, k, m = nodes[e], nodes[e + 1], nodes[e + 2], nodes[e + 3]
-        a, b, c, d = weights[e], weights[e + 1], weights[e + 2], weights[e + 3]
-        for x in range(width):
-            row[x] += a * values[i, x] + b * values[j, x] + c * values[k, x] + d * values[m, x]
-        e += 4
-    while e < count:
-        j, a = nodes[e], weights[e]
-        for x in range(width):
-            row[x] += a * values[j, x]
-        e += 1
+    done = add_tiles(row, 0, values, nodes, weights, 0, count)
+    if done < row.size:
+        for e in range(count):
+            j, a = nodes[e], weights[e]
+            for x in range(done, row.size):
+                row[x] += a * values[j, x]
 
 
-@compiled
-def scatter(rows: Any, nodes: Any, count: int, weights: Any, row: Any, other_weights: Any, other_row: Any) -> None:
-    """rows[node_e] += weight_e row + other_weight_e other_row."""
-    width = row.size
+@inlined
+def add_basis(rows: Any, j: int, basis: Any, order: Any, share: Any, begin: int, count: int) -> None:
+    """rows_j += sum_r share_{begin + r} basis_r; `order` counts 0, 1, 2, ..."""
+    done = add_tiles(rows, j, basis, order, share, begin, count)
+    if done < basis.shape[1]:
+        for r in range(count):
+            a = share[begin + r]
+            for x in range(done, basis.shape[1]):
+                rows[j, x] += a * basis[r, x]
+
+
+@inlined
+def gather_rows(out: Any, values: Any, nodes: Any, count: int) -> None:
+    """out_e = v of each listed node: rows that lie side by side are quicker to go over many times."""
+    width = values.shape[1]
     for e in range(count):
-        j, a, b = nodes[e], weights[e], other_weights[e]
-        if a != 0 or b != 0:
-            for x in range(width):
-                rows[j, x] += a * row[x] + b * other_row[x]
+        j = nodes[e]
+        for x in range(width):
+            out[e, x] = values[j, x]
 
 
-@compiled
-def nonzero(nodes: Any, weights: Any, count: int, to_nodes: Any, to_weights: Any) -> int:
-    """Copy the entries whose weight is not zero; returns how many."""
-    kept = 0
+@inlined
+def scatter_rows(values: Any, nodes: Any, rows: Any, scales: Any, others: Any, listed: Any, count: int) -> None:
+    """v of each listed node += row_e + scale_e other_e."""
+    width = values.shape[1]
     for e in range(count):
-        if weights[e] != 0:
-            to_nodes[kept], to_weights[kept] = nodes[e], weights[e]
-            kept += 1
-    return kept
+        j, a, o = nodes[e], scales[e], listed[e]
+        for x in range(width):
+            values[j, x] += rows[e, x] + a * others[o, x]

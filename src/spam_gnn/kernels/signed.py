@@ -5,13 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from spam_gnn.errors import BadInput
 from spam_gnn.kernels import signed_loops
-from spam_gnn.kernels.compiled import array, over_rows
+from spam_gnn.kernels.compiled import array, fresh, over_rows
 from spam_gnn.structure import Messages
 
 
@@ -31,6 +30,17 @@ class SignedSums:
     minus_mass: Tensor
 
 
+def check_operands(messages: Messages, operands: dict[str, Tensor], positive: Tensor, negative: Tensor) -> None:
+    """Refuse shapes that do not fit together: compiled code does not check bounds."""
+    samples, n = positive.shape[0], messages.num_nodes
+    for name, operand in operands.items():
+        wanted = (n, next(iter(operands.values())).shape[2])
+        if operand.shape[0] not in (1, samples) or operand.shape[1:] != wanted:
+            raise BadInput(f"{name}: found shape {tuple(operand.shape)}; use ({samples} or 1, {wanted[0]}, {wanted[1]})")
+    if positive.shape != (samples, messages.count) or negative.shape != positive.shape:
+        raise BadInput(f"signs: found shape {tuple(positive.shape)}; use one row per sample of {messages.count} messages")
+
+
 def fused_signed_sums(
     messages: Messages, target: Tensor, values: Tensor, positive: Tensor, negative: Tensor, penalty: Tensor, steps: int
 ) -> SignedSums:
@@ -41,21 +51,88 @@ def fused_signed_sums(
         positive, negative: z+ and z-, (K, m).
         penalty: lambda, a scalar tensor.
     """
-    samples, n = positive.shape[0], messages.num_nodes
-    for name, operand in (("target", target), ("values", values)):  # compiled code does not check bounds
-        if operand.shape[0] not in (1, samples) or operand.shape[1:] != (n, values.shape[2]):
-            raise BadInput(f"{name}: found shape {tuple(operand.shape)}; use ({samples} or 1, {n}, {values.shape[2]})")
-    if positive.shape != (samples, messages.count) or negative.shape != positive.shape:
-        raise BadInput(f"signs: found shape {tuple(positive.shape)}; use one row per sample of {messages.count} messages")
-    return SignedSums(*_Signed.apply(messages, target, values, positive, negative, penalty, steps))  # pyright: ignore
+    check_operands(messages, {"values": values, "target": target}, positive, negative)
+    sums, masses = _Signed.apply(messages, target, values, positive, negative, penalty, steps)  # pyright: ignore
+    return SignedSums(*sums.unbind(2), *masses.unbind(1))
 
 
-def _zeros(like: Tensor) -> Tensor:
-    return torch.zeros_like(like, memory_format=torch.contiguous_format)
+def groups_of(samples: int, *operands: Tensor) -> list[slice]:
+    """Samples that go through the loops together: all where they share the operands, else one by one, whose rows fill a cache."""
+    return [slice(0, samples)] if all(t.shape[0] == 1 for t in operands) else [slice(k, k + 1) for k in range(samples)]
 
 
-def _cost(messages: Messages, samples: int, width: int, steps: int) -> int:
-    return messages.count * samples * width * (1 + 2 * steps)
+def of_sample(operand: Tensor, k: int) -> Tensor:
+    """The (n, d) part that sample k reads."""
+    return operand[k if operand.shape[0] > 1 else 0]
+
+
+@dataclass(frozen=True, eq=False)
+class Coding:
+    """The compiled loops on one set of messages; with `halves` their results are those of the aggregation rule (`combine`)."""
+
+    messages: Messages
+    steps: int
+    penalty: float
+    own: float = 1.0
+    gamma: float = 1.0
+    halves: bool = False
+
+    def _over_rows(self, rows: tuple[int, int], samples: int, width: int, work: Any) -> int:
+        share = (rows[1] - rows[0]) / max(self.messages.num_nodes, 1)
+        cost = self.messages.count * share * samples * width * (1 + 2 * self.steps)
+        return over_rows(array(self.messages.row_pointer), int(cost), work, *rows)
+
+    def _inputs(self, target: Tensor, values: Tensor, squares: Tensor, positive: Tensor, negative: Tensor) -> list[Any]:
+        kind = array(values).dtype.type
+        structure = [array(t) for t in (self.messages.row_pointer, self.messages.source)]
+        operands = [array(t) for t in (target, values, squares, positive, negative)]
+        return [*structure, *operands, kind(self.penalty), kind(self.own), kind(self.gamma)]
+
+    def forward(self, rows: tuple[int, int], operands: list[Tensor], codes: Tensor, sums: Tensor, masses: Tensor, keep: bool) -> None:
+        """`operands`: target, values, squares, z+, z-; results of the rows go to `sums`, which begins with the first of them."""
+        inputs, results = self._inputs(*operands), [t.numpy() for t in (codes, sums, masses)]
+
+        def work(thread: int, first: int, last: int) -> None:  # noqa: ARG001 - threads share nothing here
+            signed_loops.forward(first, last, rows[0], *inputs, *results, self.steps, keep, self.halves)
+
+        self._over_rows(rows, operands[3].shape[0], operands[1].shape[1], work)
+
+    def backward(
+        self, rows: tuple[int, int], operands: list[Tensor], codes: Tensor, sums: Tensor, masses: Tensor, flows: Tensor,
+        to_masses: Tensor, to_target: Tensor, to_signs: list[Tensor], own: list[tuple[Tensor, Tensor]],
+    ) -> None:  # fmt: skip
+        """Gradients of the rows; `own` holds a table for the values and (s, gamma, lambda) of each thread, which are added to."""
+        inputs, arrays = self._inputs(*operands), [array(t) for t in (codes, sums, masses, flows, to_masses)]
+        target, signs, tables = to_target.numpy(), [t.numpy() for t in to_signs], [[t.numpy() for t in pair] for pair in own]
+
+        def work(thread: int, first: int, last: int) -> None:
+            to_values, to_scalars = tables[thread]
+            signed_loops.backward(
+                first, last, rows[0], *inputs, *arrays, self.steps, self.halves, target, to_values, *signs, to_scalars
+            )
+
+        self._over_rows(rows, operands[3].shape[0], operands[1].shape[1], work)
+
+
+def squares_of(values: Tensor) -> Tensor:
+    """|v_j|^2 of each row, (n,)."""
+    out = values.new_empty(values.shape[0])
+    signed_loops.row_squares(array(values), out.numpy())
+    return out
+
+
+def thread_tables(values: Tensor) -> list[tuple[Tensor, Tensor]]:
+    """Zeros for what each thread adds up: the gradient of the values (n, d) and of three scalars."""
+    threads = max(1, torch.get_num_threads())
+    return [(fresh(*values.shape, like=values).zero_(), torch.zeros(3, dtype=torch.float64)) for _ in range(threads)]
+
+
+def added_up(tables: list[tuple[Tensor, Tensor]]) -> tuple[Tensor, Tensor]:
+    """The sum over the threads, in the first table."""
+    for table, scalars in tables[1:]:
+        tables[0][0].add_(table)
+        tables[0][1].add_(scalars)
+    return tables[0]
 
 
 class _Signed(torch.autograd.Function):
@@ -63,54 +140,36 @@ class _Signed(torch.autograd.Function):
     def forward(
         ctx: Any, messages: Messages, target: Tensor, values: Tensor, positive: Tensor, negative: Tensor, penalty: Tensor,
         steps: int,
-    ) -> tuple[Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
+    ) -> tuple[Tensor, Tensor]:  # fmt: skip
         keep = any(ctx.needs_input_grad)
         samples, n, width = positive.shape[0], messages.num_nodes, values.shape[2]
-        squares = values.square().sum(-1)
-        plus, minus = values.new_empty(samples, n, width), values.new_empty(samples, n, width)
-        plus_mass, minus_mass = values.new_empty(samples, n), values.new_empty(samples, n)
-        codes = values.new_empty(steps, samples, messages.count) if keep else None
-        longest = int(messages.degree.max()) if n else 0
-        inputs = [array(t) for t in (target, values, squares, positive, negative)]
-        weight = inputs[1].dtype.type(float(penalty))
-        outputs = [array(t) for t in (plus, minus, plus_mass, minus_mass)]
-        pointer, source = array(messages.row_pointer), array(messages.source)
-
-        def work(thread: int, first: int, last: int) -> None:  # noqa: ARG001 - threads share nothing here
-            space = array(codes) if codes is not None else np.empty((1, 1, longest), inputs[1].dtype)
-            signed_loops.forward(first, last, pointer, source, *inputs, weight, space, *outputs, steps, codes is not None)
-
-        over_rows(pointer, _cost(messages, samples, width, steps), work)
+        coding, rows = Coding(messages, steps, float(penalty)), (0, n)
+        sums, masses = fresh(samples, n, 2, width, like=values), fresh(samples, 2, n, like=values)
+        codes = fresh(samples, steps if keep else 0, messages.count, like=values)
+        for part in groups_of(samples, target, values):
+            v = of_sample(values, part.start)
+            operands = [of_sample(target, part.start), v, squares_of(v), positive[part], negative[part]]
+            coding.forward(rows, operands, codes[part], sums[part], masses[part], keep)
         if keep:
-            ctx.messages, ctx.steps = messages, steps
-            ctx.save_for_backward(target, values, squares, positive, negative, penalty, codes)
-        return plus, minus, plus_mass, minus_mass
+            ctx.coding = coding
+            ctx.save_for_backward(target, values, positive, negative, codes)
+        return sums, masses
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        target, values, squares, positive, negative, penalty, codes = ctx.saved_tensors
-        messages, steps = ctx.messages, ctx.steps
-        inputs = [array(t) for t in (target, values, squares, positive, negative)]
-        weight = inputs[1].dtype.type(float(penalty))
-        flows = [array(g) for g in gradients]
-        pointer, source, kept = array(messages.row_pointer), array(messages.source), array(codes)
-        threads = max(1, torch.get_num_threads())
-        to_target, to_positive, to_negative = (_zeros(t) for t in (target, positive, negative))
-        shared = [array(t) for t in (to_target, to_positive, to_negative)]
-        own = [(_zeros(values), _zeros(squares), values.new_zeros(1)) for _ in range(threads)]
-
-        def work(thread: int, first: int, last: int) -> None:
-            to_values, to_squares, to_penalty = (array(t) for t in own[thread])
-            signed_loops.backward(
-                first, last, pointer, source, *inputs, weight, kept, *flows, steps,
-                shared[0], to_values, to_squares, shared[1], shared[2], to_penalty,
+        target, values, positive, negative, codes = ctx.saved_tensors
+        coding: Coding = ctx.coding
+        samples, n, scalars = positive.shape[0], coding.messages.num_nodes, torch.zeros(3, dtype=torch.float64)
+        to_target, to_values = torch.zeros_like(target), torch.zeros_like(values)
+        to_signs, flows = [torch.empty_like(positive), torch.empty_like(negative)], gradients[0].contiguous()
+        for part in groups_of(samples, target, values):
+            v, tables = of_sample(values, part.start), thread_tables(of_sample(values, 0))
+            operands = [of_sample(target, part.start), v, squares_of(v), positive[part], negative[part]]
+            coding.backward(
+                (0, n), operands, codes[part], codes[:0, :, None], codes[:0], flows[part], gradients[1].contiguous()[part],
+                of_sample(to_target, part.start), [t[part] for t in to_signs], tables,
             )  # fmt: skip
-
-        used = over_rows(pointer, _cost(messages, positive.shape[0], values.shape[2], steps), work)
-        to_values, to_squares, to_penalty = own[0]
-        for more in own[1:used]:
-            for total, part in zip(own[0], more, strict=True):
-                total += part
-        if steps > 0:
-            to_values += 2.0 * values * to_squares.unsqueeze(-1)
-        return None, to_target, to_values, to_positive, to_negative, to_penalty.reshape(()), None
+            found = added_up(tables)
+            of_sample(to_values, part.start).add_(found[0])
+            scalars.add_(found[1])
+        return None, to_target, to_values, *to_signs, scalars[2].to(values.dtype), None

@@ -1,13 +1,9 @@
-"""Compiled loops of code-and-aggregate: per node and sample, T steps of ISTA over the present neighbours, then the signed sums.
+"""Compiled loops of code-and-aggregate: per node and sample, T steps of the coder over its neighbours, then the signed sums.
 
-For node i of sample k, presence p_j = z+_j + z-_j, step s_j = 1 / L_j, threshold h_j = lambda s_j / 2, residual r_0 = t:
+    plus_i = sum z+_j a_j v_j,  minus_i = sum z-_j |a_j| v_j,  and the same sums of |a_j| without v_j (masses),
 
-    x_1 = s_j (t . v_j),                a_1 = S(x_1, h),      r_1 = t - sum_j p_j a_1j v_j,
-    x_2 = p_j a_1j + s_j (r_1 . v_j),   a_2 = S(x_2, h),      ...  up to a_T; with T = 0 every a_j is 1,
-    plus_i = sum z+_j a_j v_j,  minus_i = sum z-_j |a_j| v_j,  and the same sums of |a_j| without v_j (masses).
-
-A node's neighbours stay in cache through all passes over them, and nothing of size (messages x width) is made. The backward
-pass rebuilds the residuals from the stored coefficients; what flows to v_j is scattered into a buffer of the calling thread.
+a_j the coefficients of `ista`. Nothing of size (messages x width) is made. All samples read the same operands: what they have in
+common is done once. With `halves` the sums go through the aggregation rule (`combine`) before the row is left.
 """
 
 from __future__ import annotations
@@ -16,181 +12,154 @@ from typing import Any
 
 import numpy as np
 
-from spam_gnn.kernels.compiled import compiled
-from spam_gnn.kernels.rows import add_rows, nonzero, row_dots, scatter
-
-SMALLEST = 1e-8  # of a Lipschitz bound
-
-
-@compiled
-def _longest(pointer: Any, first: int, last: int) -> int:
-    longest = 1
-    for i in range(first, last):
-        longest = max(longest, pointer[i + 1] - pointer[i])
-    return longest
+from spam_gnn.kernels.combine import halves_back, keep_halves, scales_of
+from spam_gnn.kernels.compiled import compiled, inlined
+from spam_gnn.kernels.ista import code, step_sizes
+from spam_gnn.kernels.neighbourhood import PACKED, choose, longest_row, meet, part
+from spam_gnn.kernels.prefetch import ask_for_row
+from spam_gnn.kernels.rows import add_rows, clear_rows, fill, load, row_dots, scatter_rows
+from spam_gnn.kernels.signed_back import bounds_back, codes_back, keep_row, signs_back, spread, terms_of
 
 
 @compiled
-def _steps(presence: Any, squares: Any, nodes: Any, count: int, smallest: float, out: Any) -> float:
-    """Step sizes 1 / L_j, L_j the sum of |v|^2 over present neighbours (an absent one counts itself in); returns the sum."""
-    one, bound = presence.dtype.type(1.0), presence.dtype.type(0.0)
-    for e in range(count):
-        bound += presence[e] * squares[nodes[e]]
-    for e in range(count):
-        out[e] = one / max(bound + (one - presence[e]) * squares[nodes[e]], smallest)
-    return bound
+def row_squares(values: Any, out: Any) -> None:
+    """out_j = |v_j|^2."""
+    for j in range(values.shape[0]):
+        total = values.dtype.type(0.0)
+        for x in range(values.shape[1]):
+            total += values[j, x] * values[j, x]
+        out[j] = total
+
+
+@inlined
+def signed_sums(
+    k: int, begin: int, place: Any, v: Any, listed: Any, count: int, positive: Any, negative: Any, codes: Any, s: int,
+    plus: Any, minus: Any, some: Any, some_weights: Any, others: Any, other_weights: Any,
+) -> tuple[Any, Any]:  # fmt: skip
+    """Fill plus and minus; returns the two masses."""
+    supporting, opposing, plus_mass, minus_mass = part(
+        positive, negative, k, begin, place, listed, count, codes, s, some, some_weights, others, other_weights
+    )
+    fill(plus, plus.dtype.type(0.0))
+    add_rows(plus, v, some, some_weights, supporting)
+    fill(minus, minus.dtype.type(0.0))
+    add_rows(minus, v, others, other_weights, opposing)
+    return plus_mass, minus_mass
 
 
 @compiled
 def forward(
-    first: int, last: int, pointer: Any, source: Any, target: Any, values: Any, squares: Any, positive: Any, negative: Any,
-    penalty: float, codes: Any, plus: Any, minus: Any, plus_mass: Any, minus_mass: Any, coder_steps: int, keep: bool,
+    first: int, last: int, origin: int, pointer: Any, source: Any, target: Any, values: Any, squares: Any, positive: Any,
+    negative: Any, penalty: Any, own: Any, gamma: Any, codes: Any, sums: Any, masses: Any, steps: int, keep: bool, halves: bool,
 ) -> None:  # fmt: skip
-    """Rows first .. last - 1. With `keep` all coefficients go to `codes` (T, K, m); without, absent messages are skipped."""
-    kind = values.dtype.type
-    samples, width, longest = positive.shape[0], values.shape[2], _longest(pointer, first, last)
-    half, smallest, zero = penalty * kind(0.5), kind(SMALLEST), kind(0.0)
-    residual = np.empty(width, values.dtype)
-    place, nodes, some_nodes = np.empty(longest, np.int64), np.empty(longest, np.int64), np.empty(longest, np.int64)
-    presence, step, code = np.empty(longest, values.dtype), np.empty(longest, values.dtype), np.ones(longest, values.dtype)
-    dots, some_weights = np.empty(longest, values.dtype), np.empty(longest, values.dtype)
-    shared, first_dots = values.shape[0] == 1 and target.shape[0] == 1 and samples > 1, np.empty(longest, values.dtype)
+    """Rows first .. last - 1. With `keep` all coefficients go to `codes` (K, T, m); without, absent messages are skipped.
+
+    `target` (rows, d) and `sums` (K, rows, 2, d) begin with row `origin`; `values` (n, d) and `masses` (K, 2, n) with the first.
+    """
+    longest, width, kind = longest_row(pointer, first, last), values.shape[1], values.dtype
+    numbers, lists = np.empty((9, longest), kind), np.empty((6, longest), np.int64)
+    all_near, all_dots, near, dots, presence = numbers[0], numbers[1], numbers[2], numbers[3], numbers[4]
+    step, weight, some_weights, other_weights = numbers[5], numbers[6], numbers[7], numbers[8]
+    nodes, rows, place, listed, some, others = lists[0], lists[1], lists[2], lists[3], lists[4], lists[5]
+    pack, found = np.empty((PACKED, width), kind), np.empty((max(steps, 1), longest), kind)
+    t, plus, minus = np.empty(width, kind), np.empty(width, kind), np.empty(width, kind)
+    one = own / own
     for i in range(first, last):
-        if shared and coder_steps > 0:  # the first step looks at t . v, which then is the same in every sample
-            row_dots(target[0, i], values[0], source[pointer[i] : pointer[i + 1]], pointer[i + 1] - pointer[i], first_dots)
-        for k in range(samples):
-            v, t = values[k if values.shape[0] > 1 else 0], target[k if target.shape[0] > 1 else 0, i]
-            count = 0
-            for e in range(pointer[i], pointer[i + 1]):
-                p = positive[k, e] + negative[k, e]
-                if keep or p != zero:
-                    place[count], nodes[count], presence[count] = e, source[e], p
-                    count += 1
-            if coder_steps > 0:
-                _steps(presence, squares[k if squares.shape[0] > 1 else 0], nodes, count, smallest, step)
-            for s in range(coder_steps):
-                for c in range(width):
-                    residual[c] = t[c]
-                if s > 0:
+        begin, degree = pointer[i], pointer[i + 1] - pointer[i]
+        v = pack if meet(source, begin, degree, values, squares, nodes, rows, all_near, pack) else values
+        if steps > 0:
+            load(t, target, i - origin)
+            row_dots(t, v, rows, degree, all_dots)
+        for k in range(positive.shape[0]):
+            count = choose(
+                positive, negative, k, begin, degree, keep, rows, all_near, all_dots, place, listed, presence, near, dots
+            )
+            if steps > 0:
+                step_sizes(presence, near, count, step)
+                code(t, v, listed, count, presence, step, penalty, found, steps, dots, weight, plus)
+            if keep:
+                for s in range(steps):
                     for q in range(count):
-                        dots[q] = -presence[q] * code[q]
-                    if keep:
-                        some = nonzero(nodes, dots, count, some_nodes, some_weights)
-                        add_rows(residual, v, some_nodes, some_weights, some)
-                    else:
-                        add_rows(residual, v, nodes, dots, count)
-                if s == 0 and shared:
-                    for q in range(count):
-                        dots[q] = first_dots[place[q] - pointer[i]]
-                else:
-                    row_dots(residual, v, nodes, count, dots)
-                for q in range(count):
-                    x, h = dots[q] * step[q], half * step[q]
-                    if s > 0:
-                        x += presence[q] * code[q]
-                    code[q] = x - h if x > h else (x + h if x < -h else zero)
-                    if keep:
-                        codes[s, k, place[q]] = code[q]
-            for sign in range(2):
-                total, mass = (plus[k, i], zero) if sign == 0 else (minus[k, i], zero)
-                for c in range(width):
-                    total[c] = zero
-                for q in range(count):
-                    z = positive[k, place[q]] if sign == 0 else negative[k, place[q]]
-                    size = abs(code[q])
-                    mass += z * size
-                    dots[q] = z * code[q] if sign == 0 else z * size
-                some = nonzero(nodes, dots, count, some_nodes, some_weights)
-                add_rows(total, v, some_nodes, some_weights, some)
-                if sign == 0:
-                    plus_mass[k, i] = mass
-                else:
-                    minus_mass[k, i] = mass
+                        codes[k, s, begin + q] = found[s, q]
+            plus_mass, minus_mass = signed_sums(
+                k, begin, place, v, listed, count, positive, negative, found, steps - 1, plus, minus,
+                some, some_weights, others, other_weights,
+            )  # fmt: skip
+            masses[k, 0, i], masses[k, 1, i] = plus_mass, minus_mass
+            if halves:
+                support, oppose = scales_of(plus_mass, minus_mass, own, gamma)
+                keep_halves(plus, minus, values, i, own, support, gamma * oppose, sums, k, i - origin)
+            else:
+                keep_halves(plus, minus, values, i, own - own, one, one, sums, k, i - origin)
 
 
 @compiled
 def backward(
-    first: int, last: int, pointer: Any, source: Any, target: Any, values: Any, squares: Any, positive: Any, negative: Any,
-    penalty: float, codes: Any, to_plus: Any, to_minus: Any, to_plus_mass: Any, to_minus_mass: Any, coder_steps: int,
-    to_target: Any, to_values: Any, to_squares: Any, to_positive: Any, to_negative: Any, to_penalty: Any,
+    first: int, last: int, origin: int, pointer: Any, source: Any, target: Any, values: Any, squares: Any, positive: Any,
+    negative: Any, penalty: Any, own: Any, gamma: Any, codes: Any, sums: Any, masses: Any, flows: Any, to_masses: Any,
+    steps: int, halves: bool, to_target: Any, to_values: Any, to_positive: Any, to_negative: Any, to_scalars: Any,
 ) -> None:  # fmt: skip
-    """Gradients of rows first .. last - 1; `to_values` and `to_squares` are the calling thread's own and are added to."""
-    kind = values.dtype.type
-    samples, width, longest = positive.shape[0], values.shape[2], _longest(pointer, first, last)
-    half, smallest, zero, one = penalty * kind(0.5), kind(SMALLEST), kind(0.0), kind(1.0)
-    residuals, flow = np.empty((max(coder_steps, 1), width), values.dtype), np.empty(width, values.dtype)
-    some_nodes, some_weights = np.empty(longest, np.int64), np.empty(longest, values.dtype)
-    up_dots, down_dots = np.empty(longest, values.dtype), np.empty(longest, values.dtype)
-    presence, step, weight = np.empty(longest, values.dtype), np.empty(longest, values.dtype), np.empty(longest, values.dtype)
-    to_code, to_presence = np.empty(longest, values.dtype), np.empty(longest, values.dtype)
-    to_bound = np.empty(longest, values.dtype)
+    """Gradients of rows first .. last - 1; `to_values` and `to_scalars` (s, gamma, lambda) are the calling thread's own.
+
+    `flows` (K, rows, 2, d) holds the gradient of what `forward` made; with `halves` these are made again in `sums`.
+    """
+    longest, width, kind, terms = longest_row(pointer, first, last), values.shape[1], values.dtype, terms_of(steps)
+    numbers, lists = np.empty((13, longest), kind), np.empty((5, longest + terms), np.int64)
+    near, dots, more_dots, presence, step, weight = numbers[0], numbers[1], numbers[2], numbers[3], numbers[4], numbers[5]
+    to_code, to_bound, to_presence, own_share = numbers[6], numbers[7], numbers[8], numbers[9]
+    some_weights, other_weights = numbers[10], numbers[11]
+    nodes, rows, order, some, others = lists[0], lists[1], lists[2], lists[3], lists[4]
+    pack, inflow, found = np.empty((PACKED, width), kind), np.empty((PACKED, width), kind), np.empty((max(steps, 1), longest), kind)
+    share, basis = np.empty(terms * longest, kind), np.empty((terms, width), kind)
+    t, plus, minus = np.empty(width, kind), np.empty(width, kind), np.empty(width, kind)
+    for q in range(order.size):
+        order[q] = q
     for i in range(first, last):
-        begin = pointer[i]
-        count = pointer[i + 1] - begin
-        nodes = source[begin : begin + count]
-        for k in range(samples):
-            kv, kt = k if values.shape[0] > 1 else 0, k if target.shape[0] > 1 else 0
-            v, square, into = values[kv], squares[kv], to_values[kv]
-            up_mass, down_mass = to_plus_mass[k, i], to_minus_mass[k, i]
-            row_dots(to_plus[k, i], v, nodes, count, up_dots)
-            row_dots(to_minus[k, i], v, nodes, count, down_dots)
-            for q in range(count):
-                up, down = positive[k, begin + q], negative[k, begin + q]
-                code = codes[coder_steps - 1, k, begin + q] if coder_steps > 0 else one
-                size = abs(code)
-                sign = one if code > zero else (-one if code < zero else zero)
-                presence[q], to_presence[q], to_bound[q] = up + down, zero, zero
-                to_positive[k, begin + q] = code * up_dots[q] + size * up_mass
-                to_negative[k, begin + q] = size * (down_dots[q] + down_mass)
-                to_code[q] = up * (up_dots[q] + sign * up_mass) + down * sign * (down_dots[q] + down_mass)
-                up_dots[q], down_dots[q] = up * code, down * size
-            scatter(into, nodes, count, up_dots, to_plus[k, i], down_dots, to_minus[k, i])
-            if coder_steps == 0:
-                continue
-            bound = _steps(presence, square, nodes, count, smallest, step)
-            for s in range(coder_steps):  # residuals[s] is what step s + 1 looked at
-                for c in range(width):
-                    residuals[s, c] = target[kt, i, c]
-                if s > 0:
-                    for q in range(count):
-                        weight[q] = -presence[q] * codes[s - 1, k, begin + q]
-                    some = nonzero(nodes, weight, count, some_nodes, some_weights)
-                    add_rows(residuals[s], v, some_nodes, some_weights, some)
-            for s in range(coder_steps - 1, -1, -1):
-                for q in range(count):
-                    code, g = codes[s, k, begin + q], to_code[q]
-                    weight[q], to_code[q] = zero, zero
-                    if code == zero or g == zero:  # below the threshold nothing moves
-                        continue
-                    earlier = codes[s - 1, k, begin + q] if s > 0 else zero
-                    sign, p = one if code > zero else -one, presence[q]
-                    dot = (code + sign * half * step[q] - p * earlier) / step[q]
-                    to_penalty[0] -= sign * g * step[q] * kind(0.5)
-                    if bound + (one - p) * square[nodes[q]] > smallest:
-                        to_bound[q] -= g * (dot - sign * half) * step[q] * step[q]
-                    weight[q], to_code[q] = g * step[q], g * p
-                    to_presence[q] += g * earlier
-                some = nonzero(nodes, weight, count, some_nodes, some_weights)
-                for c in range(width):
-                    flow[c] = zero
-                add_rows(flow, v, some_nodes, some_weights, some)
-                for c in range(width):
-                    to_target[kt, i, c] += flow[c]
-                for q in range(count):
-                    down_dots[q] = zero
-                if s > 0:
-                    row_dots(flow, v, nodes, count, up_dots)
-                    for q in range(count):
-                        earlier = codes[s - 1, k, begin + q]
-                        to_code[q] -= presence[q] * up_dots[q]
-                        to_presence[q] -= earlier * up_dots[q]
-                        down_dots[q] = -presence[q] * earlier
-                scatter(into, nodes, count, weight, residuals[s], down_dots, flow)
-            whole = zero
-            for q in range(count):
-                whole += to_bound[q]
-            for q in range(count):
-                to_squares[kv, nodes[q]] += (one - presence[q]) * to_bound[q] + presence[q] * whole
-                extra = to_presence[q] + whole * square[nodes[q]]
-                to_positive[k, begin + q] += extra
-                to_negative[k, begin + q] += extra
+        begin, degree = pointer[i], pointer[i + 1] - pointer[i]
+        packs = meet(source, begin, degree, values, squares, nodes, rows, near, pack)
+        v, into = (pack, inflow) if packs else (values, to_values)
+        for q in range(degree):
+            own_share[q] = 0.0
+        if packs:
+            clear_rows(inflow, degree)
+            for q in range(degree):
+                ask_for_row(to_values, nodes[q], width)
+        if steps > 0:
+            load(t, target, i - origin)
+        for k in range(positive.shape[0]):
+            for s in range(steps):
+                for q in range(degree):
+                    found[s, q] = codes[k, s, begin + q]
+            up_mass, down_mass = to_masses[k, 0, i], to_masses[k, 1, i]
+            if halves:
+                signed_sums(
+                    k, begin, order, v, rows, degree, positive, negative, found, steps - 1, plus, minus,
+                    some, some_weights, others, other_weights,
+                )  # fmt: skip
+                more = halves_back(plus, minus, flows, sums, k, i - origin, values, i, masses[k, 0, i], masses[k, 1, i],
+                                   own, gamma, to_values, to_scalars)  # fmt: skip
+                up_mass, down_mass = up_mass + more[0], down_mass + more[1]
+            else:
+                for x in range(width):
+                    plus[x], minus[x] = flows[k, i - origin, 0, x], flows[k, i - origin, 1, x]
+            keep_row(basis, 0, plus)
+            keep_row(basis, 1, minus)
+            row_dots(plus, v, rows, degree, dots)
+            row_dots(minus, v, rows, degree, more_dots)
+            signs_back(
+                k, begin, degree, positive, negative, found, steps, up_mass, down_mass, dots, more_dots, presence, to_code,
+                share, terms, to_positive, to_negative,
+            )  # fmt: skip
+            if steps > 0:
+                to_scalars[2] += codes_back(
+                    t, v, rows, degree, presence, near, penalty, found, steps, to_code, to_bound, to_presence, step, weight,
+                    dots, plus, share, terms, basis, to_target, i - origin,
+                )  # fmt: skip
+                bounds_back(k, begin, degree, presence, near, to_bound, to_presence, own_share, to_positive, to_negative)
+            spread(into, rows, degree, share, terms, basis, order)
+        if packs:
+            scatter_rows(to_values, nodes, inflow, own_share, pack, rows, degree)
+        else:
+            for q in range(degree):
+                for x in range(width):
+                    to_values[nodes[q], x] += own_share[q] * values[nodes[q], x]

@@ -1,0 +1,190 @@
+"""The whole sparse signed layer (project, code, aggregate, relu and dropout) and its gradient, a block of rows at a time.
+
+Between the (K, n, d) tensors that enter and leave a layer nothing of that size is made except the values V, which neighbours read:
+targets, sums, halves and their gradients live in blocks of rows that stay in the cache, where the dense products find them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from spam_gnn.kernels.activation import back_through, dropout_scale, relu_and_drop_
+from spam_gnn.kernels.compiled import fresh
+from spam_gnn.kernels.signed import Coding, added_up, check_operands, groups_of, of_sample, squares_of, thread_tables
+from spam_gnn.structure import Messages
+
+_BLOCK = 2048  # rows of all samples of a group together
+
+
+@dataclass(frozen=True)
+class Activation:
+    """relu, then dropout of a rate with draws from the generator (None: no dropout)."""
+
+    rate: float
+    generator: torch.Generator | None
+
+
+@dataclass(frozen=True, eq=False)
+class Weights:
+    """Parameters of a layer; `outputs` (2 d, o) maps the halves [support | oppose]. None where a configuration has none."""
+
+    value: Tensor
+    target: Tensor | None
+    own: Tensor | None
+    outputs: Tensor
+    bias: Tensor
+
+
+def fused_layer(
+    messages: Messages, hidden: Tensor, weights: Weights, positive: Tensor, negative: Tensor, penalty: Tensor,
+    own_weight: Tensor, gamma: Tensor, steps: int, activation: Activation | None,
+) -> tuple[Tensor, Tensor]:  # fmt: skip
+    """hidden (K or 1, n, d_in) -> (K, n, o), and the masses (K, 2, n): the layer with separate signs, normalised.
+
+    out_i = (s v_i + sum z+ a v_j) / (s + sum z+ |a|) W+ + gamma (sum z- |a| v_j) / (s + gamma sum z- |a|) W- + h_i W_self + b.
+    """
+    check_operands(messages, {"hidden": hidden}, positive, negative)
+    given = (weights.value, weights.target, weights.own, weights.outputs, weights.bias)
+    return _Layer.apply(messages, hidden, *given, positive, negative, penalty, own_weight, gamma, steps, activation)  # pyright: ignore
+
+
+def _blocks(rows: int, samples: int) -> Iterator[tuple[int, int]]:
+    size = max(1, _BLOCK * torch.get_num_threads() // samples)
+    return ((first, min(first + size, rows)) for first in range(0, rows, size))
+
+
+class _Space:
+    """Memory for one block, used again by the next."""
+
+    def __init__(self, samples: int, rows: int, width: int, like: Tensor) -> None:
+        size = min(max(1, _BLOCK * torch.get_num_threads() // samples), rows) * samples
+        self.samples, self.flat = samples, like.new_empty(size * width)
+
+    def of(self, rows: int, width: int) -> Tensor:
+        """(K, rows, width)."""
+        return self.flat[: self.samples * rows * width].view(self.samples, rows, width)
+
+
+class _Layer(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any, messages: Messages, hidden: Tensor, to_value: Tensor, to_target: Tensor | None, to_self: Tensor | None,
+        outputs: Tensor, bias: Tensor, positive: Tensor, negative: Tensor, penalty: Tensor, own: Tensor, gamma: Tensor,
+        steps: int, activation: Activation | None,
+    ) -> tuple[Tensor, Tensor]:  # fmt: skip
+        keep = any(ctx.needs_input_grad)
+        samples, n, width = positive.shape[0], messages.num_nodes, to_value.shape[1]
+        coding = Coding(messages, steps, float(penalty), float(own), float(gamma), halves=True)
+        values = torch.matmul(hidden, to_value, out=fresh(hidden.shape[0], n, width, like=hidden))
+        out, masses = fresh(samples, n, outputs.shape[1], like=hidden), fresh(samples, 2, n, like=hidden)
+        codes = fresh(samples, steps if keep else 0, messages.count, like=hidden)
+        for part in groups_of(samples, hidden):
+            h, v = of_sample(hidden, part.start), of_sample(values, part.start)
+            squares, space = squares_of(v), _Space(part.stop - part.start, n, 2 * width, hidden)
+            for rows in _blocks(n, space.samples):
+                block = h[slice(*rows)]
+                target = v[:0] if to_target is None else block @ to_target
+                base = bias if to_self is None else torch.addmm(bias, block, to_self)
+                sums = space.of(len(block), 2 * width)
+                operands = [target, v, squares, positive[part], negative[part]]
+                coding.forward(rows, operands, codes[part], sums.unflatten(2, (2, width)), masses[part], keep)
+                for k in range(space.samples):
+                    torch.addmm(base, sums[k], outputs, out=out[part.start + k, slice(*rows)])
+        if activation is not None:
+            relu_and_drop_(out, activation.rate, activation.generator)
+        if keep:
+            ctx.coding, ctx.activation = coding, activation
+            ctx.save_for_backward(
+                hidden, to_value, to_target, to_self, outputs, bias, positive, negative, values, masses, codes,
+                out if activation is not None else None,
+            )  # fmt: skip
+        return out, masses
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        return _Backward(ctx, *gradients).run()
+
+
+class _Backward:
+    """The gradient of a layer: group by group, block by block, with what adds up over all of them."""
+
+    def __init__(self, ctx: Any, to_out: Tensor, to_masses: Tensor) -> None:
+        (self.hidden, self.to_value, self.to_target, self.to_self, self.outputs, self.bias, self.positive, self.negative,
+         self.values, self.masses, self.codes, self.out) = ctx.saved_tensors  # fmt: skip
+        self.coding: Coding = ctx.coding
+        activation: Activation | None = ctx.activation
+        self.scale = 1.0 if activation is None else dropout_scale(activation.rate, activation.generator)[1]
+        self.flow, self.to_masses = to_out.contiguous(), to_masses.contiguous()
+        self.to_hidden = fresh(*self.hidden.shape, like=self.hidden)
+        self.to_signs = [fresh(*self.positive.shape, like=self.positive) for _ in range(2)]
+        weights = (self.to_value, self.to_target, self.to_self, self.outputs, self.bias)
+        self.to_weights = [None if w is None else torch.zeros_like(w) for w in weights]
+        self.scalars = torch.zeros(3, dtype=torch.float64)
+
+    def run(self) -> tuple[Tensor | None, ...]:
+        tables = thread_tables(self.values[0])
+        for part in groups_of(self.positive.shape[0], self.hidden):
+            self._group(part, tables)
+            for pair in tables:
+                for table in pair:
+                    table.zero_()
+        scalars = self.scalars.to(self.hidden.dtype)
+        own, gamma, penalty = scalars[0], scalars[1], scalars[2]
+        return None, self.to_hidden, *self.to_weights, *self.to_signs, penalty, own, gamma, None, None
+
+    def _group(self, part: slice, tables: list[tuple[Tensor, Tensor]]) -> None:
+        h, v, to_h = (of_sample(t, part.start) for t in (self.hidden, self.values, self.to_hidden))
+        n, width, out_width = *v.shape, self.outputs.shape[1]
+        squares, samples = squares_of(v), part.stop - part.start
+        flows, sums, received = (_Space(samples, n, w, h) for w in (2 * width, 2 * width, out_width))
+        for rows in _blocks(n, samples):
+            block = h[slice(*rows)]
+            target = v[:0] if self.to_target is None else block @ self.to_target
+            incoming = self._incoming(part, rows, received.of(len(block), out_width))
+            flow, halves = flows.of(len(block), 2 * width), sums.of(len(block), 2 * width)
+            for k in range(samples):
+                torch.mm(incoming[k], self.outputs.t(), out=flow[k])
+            to_target = torch.zeros_like(target)
+            operands = [target, v, squares, self.positive[part], self.negative[part]]
+            self.coding.backward(
+                rows, operands, self.codes[part], halves.unflatten(2, (2, width)), self.masses[part],
+                flow.unflatten(2, (2, width)), self.to_masses[part], to_target,
+                [t[part] for t in self.to_signs], tables,
+            )  # fmt: skip
+            self._dense(block, incoming, halves, to_target, to_h[slice(*rows)])
+        to_values, scalars = added_up(tables)
+        self.scalars.add_(scalars)
+        to_h.addmm_(to_values, self.to_value.t())
+        assert self.to_weights[0] is not None
+        self.to_weights[0].addmm_(h.t(), to_values)
+
+    def _incoming(self, part: slice, rows: tuple[int, int], space: Tensor) -> Tensor:
+        """The gradient of the layer before its activation, (K, rows, o)."""
+        for k in range(space.shape[0]):
+            place = (part.start + k, slice(*rows))
+            if self.out is None:
+                space[k] = self.flow[place]
+            else:
+                back_through(self.flow[place], self.out[place], self.scale, space[k])
+        return space
+
+    def _dense(self, block: Tensor, incoming: Tensor, halves: Tensor, to_target: Tensor, to_block: Tensor) -> None:
+        """Weights and input: `block` (rows, d_in) of the input, what came in (K, rows, o), halves (K, rows, 2 d)."""
+        _, for_target, for_self, for_outputs, for_bias = self.to_weights
+        assert for_outputs is not None
+        assert for_bias is not None
+        for_outputs.addmm_(halves.flatten(0, 1).t(), incoming.flatten(0, 1))
+        total = incoming[0] if len(incoming) == 1 else incoming.sum(0)
+        for_bias.add_(total.sum(0))
+        to_block.zero_()
+        if for_target is not None and self.to_target is not None:
+            for_target.addmm_(block.t(), to_target)
+            torch.mm(to_target, self.to_target.t(), out=to_block)
+        if for_self is not None and self.to_self is not None:
+            for_self.addmm_(block.t(), total)
+            to_block.addmm_(total, self.to_self.t())

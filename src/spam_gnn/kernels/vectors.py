@@ -1,0 +1,122 @@
+"""Two products of one row with many, written for vector registers: a tile of the row stays in them while the other rows pass by.
+
+Compiled from plain loops the row would be stored and loaded again for every few neighbours, which takes longer than the sums. A tile
+is eight registers wide (64 single or 32 double numbers); what is left of a row is for plain loops (`rows`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+_REGISTERS, _BYTES, _MATHS = 8, 32, ("reassoc", "contract")
+
+
+class _Rows:
+    """The numbers of a 2D C array (or of one row, 1D), seen as rows of vectors."""
+
+    def __init__(self, context: Any, builder: Any, kind: Any, value: Any) -> None:
+        self.builder, held = builder, context.make_array(kind)(context, builder, value)
+        self.data, self.width = held.data, cgutils.unpack_tuple(builder, held.shape)[-1]
+        self.number = context.get_value_type(kind.dtype)
+        self.lanes = _BYTES // (kind.dtype.bitwidth // 8)
+        self.vector = ir.VectorType(self.number, self.lanes)
+
+    def tile(self, row: Any, column: Any) -> list[Any]:
+        """Addresses of the vectors of a tile that begins at (row, column)."""
+        start = self.builder.add(self.builder.mul(row, self.width), column)
+        place = [self.builder.add(start, start.type(self.lanes * r)) for r in range(_REGISTERS)]
+        cells = [self.builder.gep(self.data, [p], source_etype=self.number) for p in place]
+        return [self.builder.bitcast(cell, self.vector.as_pointer()) for cell in cells]
+
+    def loaded(self, addresses: list[Any]) -> list[Any]:
+        return [self.builder.load(a, align=self.number_bytes, typ=self.vector) for a in addresses]
+
+    @property
+    def number_bytes(self) -> int:
+        return _BYTES // self.lanes
+
+
+def _each_tile(builder: Any, rows: _Rows, work: Callable[[Any], None]) -> Any:
+    """work(first column) of each whole tile; returns how many columns they cover."""
+    size = rows.width.type(_REGISTERS * rows.lanes)
+    covered = builder.mul(builder.udiv(rows.width, size), size)
+    with cgutils.for_range_slice(builder, covered.type(0), covered, size, covered.type) as (column, _):
+        work(column)
+    return covered
+
+
+def _entry(context: Any, builder: Any, kind: Any, value: Any, place: Any) -> Any:
+    """One entry of a 1D C array."""
+    held = context.make_array(kind)(context, builder, value)
+    number = context.get_value_type(kind.dtype)
+    return builder.load(builder.gep(held.data, [place], source_etype=number), typ=number)
+
+
+@intrinsic
+def add_tiles(typing: Any, out: Any, place: Any, values: Any, nodes: Any, weights: Any, begin: Any, count: Any) -> Any:  # noqa: ARG001
+    """out_place += sum_e weight_{begin + e} v of the listed nodes, in whole tiles; returns how many columns were done."""
+
+    def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        into, rows = (_Rows(context, builder, signature.args[i], arguments[i]) for i in (0, 2))
+
+        def tile(column: Any) -> None:
+            addresses = into.tile(arguments[1], column)
+            sums = [cgutils.alloca_once(builder, into.vector) for _ in addresses]
+            for total, start in zip(sums, into.loaded(addresses), strict=True):
+                builder.store(start, total)
+            with cgutils.for_range(builder, arguments[6]) as loop:
+                node = _entry(context, builder, signature.args[3], arguments[3], loop.index)
+                weight = _entry(context, builder, signature.args[4], arguments[4], builder.add(arguments[5], loop.index))
+                spread = _broadcast(builder, weight, into.vector)
+                for total, vector in zip(sums, rows.loaded(rows.tile(node, column)), strict=True):
+                    product = builder.fmul(spread, vector, flags=_MATHS)
+                    builder.store(builder.fadd(builder.load(total, typ=into.vector), product, flags=_MATHS), total)
+            for total, address in zip(sums, addresses, strict=True):
+                builder.store(builder.load(total, typ=into.vector), address, align=into.number_bytes)
+
+        return _each_tile(builder, into, tile)
+
+    return types.intp(out, types.intp, values, nodes, weights, types.intp, types.intp), emit
+
+
+@intrinsic
+def dot_tiles(typing: Any, table: Any, place: Any, values: Any, nodes: Any, count: Any, out: Any) -> Any:  # noqa: ARG001
+    """out_e += table_place . v of each listed node, in whole tiles; returns how many columns were done."""
+
+    def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        fixed, rows = (_Rows(context, builder, signature.args[i], arguments[i]) for i in (0, 2))
+        result = context.make_array(signature.args[5])(context, builder, arguments[5])
+        name = f"llvm.vector.reduce.fadd.v{fixed.lanes}f{8 * fixed.number_bytes}"
+        kind = ir.FunctionType(fixed.number, [fixed.number, fixed.vector])
+        reduce = cgutils.get_or_insert_function(builder.module, kind, name)
+
+        def tile(column: Any) -> None:
+            held = fixed.loaded(fixed.tile(arguments[1], column))
+            with cgutils.for_range(builder, arguments[4]) as loop:
+                node = _entry(context, builder, signature.args[3], arguments[3], loop.index)
+                products = [
+                    builder.fmul(a, b, flags=_MATHS)
+                    for a, b in zip(held, rows.loaded(rows.tile(node, column)), strict=True)
+                ]
+                while len(products) > 1:
+                    half = len(products) // 2
+                    products = [builder.fadd(a, b, flags=_MATHS) for a, b in zip(products[:half], products[half:], strict=True)]
+                cell = builder.gep(result.data, [loop.index], source_etype=fixed.number)
+                total = builder.load(cell, typ=fixed.number)
+                builder.store(builder.call(reduce, [total, products[0]], fastmath=_MATHS), cell)
+
+        return _each_tile(builder, fixed, tile)
+
+    return types.intp(table, types.intp, values, nodes, types.intp, out), emit
+
+
+def _broadcast(builder: Any, number: Any, vector: ir.VectorType) -> Any:
+    first = builder.insert_element(ir.Constant(vector, ir.Undefined), number, ir.IntType(32)(0))
+    mask = ir.Constant(ir.VectorType(ir.IntType(32), vector.count), [0] * vector.count)
+    return builder.shuffle_vector(first, ir.Constant(vector, ir.Undefined), mask)
