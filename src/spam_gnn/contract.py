@@ -13,6 +13,7 @@ from spam_gnn.features import Scaling
 from spam_gnn.graph import Graph
 from spam_gnn.posterior.base import SignDistribution
 from spam_gnn.prediction import Prediction
+from spam_gnn.randomness import stream
 
 
 class FeatureScaler(nn.Module):
@@ -50,6 +51,11 @@ class FeatureScaler(nn.Module):
         return graph.with_features(features)
 
 
+def batch_stream(graph: Graph, seed: int, epoch: int) -> torch.Generator:
+    """Of the dropout masks of an epoch; each batch of it has masks of its own."""
+    return stream(seed, "dropout", epoch, *(() if graph.part is None else (graph.part.number,)))
+
+
 class NodeModel(nn.Module, ABC):
     """A node classifier that can be trained, resumed, evaluated and reported.
 
@@ -57,6 +63,7 @@ class NodeModel(nn.Module, ABC):
     """
 
     scaler: FeatureScaler
+    takes_batches = False  # whether a batch of the graph can stand in for it: no table of all nodes, no spectrum, no distances
 
     def begin(self, graph: Graph, seed: int) -> None:  # noqa: ARG002 - for models that need it
         """Called once before the first epoch, with the graph as the user gave it. What is learned here must go into buffers or
@@ -77,6 +84,14 @@ class NodeModel(nn.Module, ABC):
     def edge_distribution(self, graph: Graph) -> SignDistribution | None:  # noqa: ARG002 - for models that judge edges
         """q(Z) of a prepared graph's edges, without gradient; None for a model that takes every edge as given."""
         return None
+
+    def structure(self, graph: Graph) -> Graph:
+        """The graph with the edges that the network sees, its features untouched: what batches are cut from."""
+        return graph
+
+    def targets(self, graph: Graph, seed: int, epoch: int) -> Tensor:  # noqa: ARG002 - for models that hold labels back
+        """(n,) bool: the training nodes that the loss of an epoch is taken on: the seeds of its batches."""
+        return graph.train_mask
 
     @abstractmethod
     def prepare(self, graph: Graph) -> Graph:

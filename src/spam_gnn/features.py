@@ -120,6 +120,18 @@ class FeatureMatrix:
         return bool((self.dense >= 0).all()) and float((self.dense != 0).to(torch.float32).mean()) < 0.25
 
 
+def rows_of(x: Tensor, rows: Tensor) -> Tensor:
+    """Some rows of a dense or `torch.sparse_csr` matrix, in the order asked for; only what they hold is read from disk."""
+    if x.layout == torch.strided:
+        return x[rows]
+    pointer, columns, values = x.crow_indices(), x.col_indices(), x.values()
+    begin, length = pointer[rows], pointer[rows + 1] - pointer[rows]
+    fresh = torch.cat([length.new_zeros(1), length.cumsum(0)])
+    place = torch.repeat_interleave(begin - fresh[:-1], length) + torch.arange(int(fresh[-1]))
+    shape = (len(rows), x.shape[1])
+    return torch.sparse_csr_tensor(fresh, columns[place], values[place], shape, check_invariants=False)
+
+
 def csr_tensor(matrix: Any) -> Tensor:
     """A scipy sparse matrix as a float32 `torch.sparse_csr` tensor, its indices checked."""
     csr = scipy.sparse.csr_array(matrix)

@@ -19,6 +19,7 @@ from torch import Tensor
 
 from spam_gnn.errors import BadInput
 from spam_gnn.features import FeatureMatrix
+from spam_gnn.part import Part
 from spam_gnn.structure import Messages, adjacency, edge_index_of, with_mirrored
 
 Direction = Literal["in", "out"]
@@ -49,6 +50,7 @@ class Graph:
         node_names: n names, as the user wrote them, or None for 0 .. n-1.
         name: what outputs call this graph.
         notes: what construction changed, one sentence each.
+        part: of which graph this one is a batch, or None.
 
     Use :meth:`Graph.build` (or `spam_gnn.convert`), which sorts, checks and fills in the rest.
     """
@@ -67,6 +69,7 @@ class Graph:
     node_names: tuple[str, ...] | None = None
     name: str = "graph"
     notes: tuple[str, ...] = field(default=())
+    part: Part | None = None
 
     @staticmethod
     def build(
@@ -121,6 +124,11 @@ class Graph:
     def num_edges(self) -> int:
         """Stored edges m; an undirected edge counts twice."""
         return self.edge_index.shape[1]
+
+    @property
+    def counted(self) -> Tensor:
+        """(n,) bool: training nodes that the loss may be taken on; in a batch, the seeds among them."""
+        return self.train_mask if self.part is None else self.train_mask & self.part.counted
 
     @cached_property
     def reverse(self) -> Tensor:

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from spam_gnn.config import SpaMConfig
-from spam_gnn.contract import FeatureScaler, NodeModel
+from spam_gnn.contract import FeatureScaler, NodeModel, batch_stream
 from spam_gnn.errors import BadInput
 from spam_gnn.features import FeatureMatrix
 from spam_gnn.graph import Direction, Graph
@@ -60,6 +60,8 @@ class SpaM(NodeModel):
         torch.Size([60, 3])
     """
 
+    takes_batches = True
+
     def __init__(self, num_features: int, num_classes: int, config: SpaMConfig | None = None, seed: int = 0) -> None:
         super().__init__()
         self.config = config or SpaMConfig()
@@ -92,14 +94,23 @@ class SpaM(NodeModel):
     def prepare(self, graph: Graph) -> Graph:
         """Features scaled, direction of edges kept or dropped as configured; compiled code is made ready."""
         compile_ahead(self.config.kernel, str(self.classify_bias.device))
-        return self.scaler(graph.as_undirected() if self.config.directions == "undirected" else graph)
+        return self.scaler(self.structure(graph))
+
+    def structure(self, graph: Graph) -> Graph:
+        """Direction of edges kept or dropped as configured."""
+        return graph.as_undirected() if self.config.directions == "undirected" else graph
+
+    def targets(self, graph: Graph, seed: int, epoch: int) -> Tensor:
+        """Training nodes whose label the posterior is not shown this epoch; all of them if all are shown."""
+        hidden = graph.train_mask & ~context_mask(graph, self.config.context, seed, epoch)
+        return hidden if bool(hidden.any()) else graph.train_mask
 
     def training_loss(self, graph: Graph, seed: int, epoch: int) -> dict[str, Tensor]:
         """One epoch of the paper's Algorithm 1 up to the optimiser step."""
         context = context_mask(graph, self.config.context, seed, epoch)
         outcome = self(
             graph, context, seed=seed, samples=self.config.samples, purpose="train", epoch=epoch,
-            generator=stream(seed, "dropout", epoch),
+            generator=batch_stream(graph, seed, epoch),
         )  # fmt: skip
         return objective(self.config, self.posterior, self.prior, graph, outcome, context).parts()
 
