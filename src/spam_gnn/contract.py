@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from spam_gnn.errors import BadInput
-from spam_gnn.features import Scaling
+from spam_gnn.features import FeatureMatrix, Scaling
 from spam_gnn.graph import Graph
 from spam_gnn.posterior.base import SignDistribution
 from spam_gnn.prediction import Prediction
@@ -42,13 +42,16 @@ class FeatureScaler(nn.Module):
     def forward(self, graph: Graph) -> Graph:
         if graph.num_features != self.num_features:
             raise BadInput(f"x: found {graph.num_features} features; this model was made for {self.num_features}")
+        return graph if int(self.get_buffer("mode")) == 0 else graph.with_features(self.scaled(graph.features))
+
+    def scaled(self, features: FeatureMatrix) -> FeatureMatrix:
+        """Some nodes' features as the network sees them."""
         mode = int(self.get_buffer("mode"))
         if mode == 0:
-            return graph
-        features = graph.features.row_scaled() if mode == 1 else graph.features.column_scaled(
+            return features
+        return features.row_scaled() if mode == 1 else features.column_scaled(
             self.get_buffer("shift"), self.get_buffer("scale")
         )  # fmt: skip
-        return graph.with_features(features)
 
 
 def batch_stream(graph: Graph, seed: int, epoch: int) -> torch.Generator:

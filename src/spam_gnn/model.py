@@ -257,6 +257,11 @@ class SpaM(NodeModel):
         return tuple(graph.features.project(w).unsqueeze(0) for w in (conv.to_target, conv.to_value))  # pyright: ignore
 
 
+def directions_of(config: SpaMConfig) -> tuple[Direction, ...]:
+    """Which neighbours the layers listen to."""
+    return _DIRECTIONS[config.directions]
+
+
 def _make_posterior(c: SpaMConfig, features: int, classes: int, generator: torch.Generator) -> SignPosterior | None:
     """The posterior a configuration names; None means that the graph is taken as given."""
     if c.posterior == "belief":
