@@ -110,6 +110,9 @@ def train(
     device: Device = "cpu",
     out: Out = Path("spam-gnn-run"),
     resume: Annotated[bool, typer.Option("--resume", help="Continue an interrupted run in --out.")] = False,
+    batch_size: Annotated[int, typer.Option("--batch-size", min=0, help="Seeds of a batch; 0: as memory allows.")] = 0,
+    neighbours: Annotated[str, typer.Option("--neighbours", help="Sampled per hop in batches, such as 10,5; -1: all.")] = "",
+    clusters: Annotated[int, typer.Option("--clusters", min=0, help="Parts that METIS cuts batches from.")] = 0,
 ) -> None:
     """Train SpaM, or a competing system, and write a run folder: weights, metrics, predictions, edges, report.
 
@@ -129,7 +132,8 @@ def train(
     run_training(TrainRequest(
         graph=options, split=split, protocol=protocol, seed=seed, epochs=epochs, preset=preset, model=model,
         settings=[*(settings or []), *([] if kernel is None else [f"kernel={kernel}"])], beside=beside,
-        calibrate=calibrate, device=device, out=out, resume=resume,
+        calibrate=calibrate, device=device, out=out, resume=resume, batch_size=batch_size, neighbours=neighbours,
+        clusters=clusters,
     ))  # fmt: skip
 
 
@@ -177,6 +181,42 @@ def inspect(
         target, weight, directed,
     )  # fmt: skip
     run_inspect(options, split, seed, json)
+
+
+@app.command()
+def convert(
+    dataset: Dataset = None,
+    nodes: Nodes = None,
+    edges: Edges = None,
+    graph: GraphFile = None,
+    format: Format = None,  # noqa: A002 - the option's own name
+    edge_format: EdgeFormat = None,
+    no_header: NoHeader = False,
+    id: Id = None,  # noqa: A002 - the option's own name
+    label: Label = None,
+    split_column: SplitColumn = None,
+    text: Text = None,
+    source: Source = None,
+    target: Target = None,
+    weight: Weight = None,
+    directed: Directed = False,
+    split: Annotated[int, typer.Option("--split", help="Number of a dataset's split.")] = 0,
+    protocol: Annotated[str | None, typer.Option("--protocol", help=PROTOCOLS)] = None,
+    seed: Seed = 0,
+    out: Annotated[Path, typer.Option("--out", help="Folder to write; must not exist yet.")] = Path("converted-graph"),
+) -> None:
+    """Write a graph as a folder of arrays that are mapped into memory, for graphs larger than that.
+
+    Example: `spam-gnn convert surrogate:snap-patents --out patents`, then `spam-gnn train --graph patents --batch-size 4096`
+    """
+    from spam_gnn.commands.convert import run_convert
+    from spam_gnn.commands.options import GraphOptions
+
+    options = GraphOptions(
+        dataset, graph, nodes, edges, format, edge_format, no_header, id, label, split_column, tuple(text or ()), source,
+        target, weight, directed,
+    )  # fmt: skip
+    run_convert(options, split, protocol, seed, out)
 
 
 @app.command()

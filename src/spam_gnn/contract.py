@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from spam_gnn.errors import BadInput
-from spam_gnn.features import FeatureMatrix, Scaling
+from spam_gnn.features import FeatureMatrix, Scaling, column_moments, looks_like_counts
 from spam_gnn.graph import Graph
 from spam_gnn.posterior.base import SignDistribution
 from spam_gnn.prediction import Prediction
@@ -32,10 +32,10 @@ class FeatureScaler(nn.Module):
     def learn(self, graph: Graph) -> None:
         kind = self.kind
         if kind == "auto":
-            kind = "row" if graph.features.looks_like_counts() else "standardise"
+            kind = "row" if looks_like_counts(graph.x) else "standardise"
         self.get_buffer("mode").fill_({"none": 0, "row": 1, "standardise": 2}[kind])
         if kind == "standardise":
-            mean, spread = graph.features.column_moments()
+            mean, spread = column_moments(graph.x)
             self.get_buffer("shift").copy_(mean)
             self.get_buffer("scale").copy_(torch.where(spread > 1e-8, 1.0 / spread.clamp(min=1e-8), 0.0))
 

@@ -12,12 +12,13 @@ from spam_gnn.baselines.base import System
 from spam_gnn.baselines.registry import find, make_baseline, systems
 from spam_gnn.commands.console import OUT, epoch_bar, mean_and_spread, polite_stop, table
 from spam_gnn.commands.options import GraphOptions
-from spam_gnn.commands.parse import parse_settings
+from spam_gnn.commands.parse import parse_settings, parse_value
 from spam_gnn.config import SpaMConfig
 from spam_gnn.errors import BadInput, one_of
 from spam_gnn.evaluation.metrics import node_metrics
 from spam_gnn.files import write_json
 from spam_gnn.graph import Graph
+from spam_gnn.loading.batched import BatchConfig
 from spam_gnn.resources import use_threads
 from spam_gnn.run import METRICS, RunSettings, read_settings, train_run
 from spam_gnn.source import DataSource
@@ -41,6 +42,9 @@ class TrainRequest:
     device: str
     out: Path
     resume: bool
+    batch_size: int = 0
+    neighbours: str = ""
+    clusters: int = 0
 
 
 def run_training(request: TrainRequest) -> None:
@@ -86,9 +90,20 @@ def _settings(request: TrainRequest) -> tuple[RunSettings, dict[str, Any]]:
         train["epochs"] = request.epochs
     settings = RunSettings(
         source, defaults.with_settings(model), TrainConfig(**{**system.train, **train}), 0, request.seed, request.calibrate,
-        system.name,
+        system.name, _batches(request),
     )  # fmt: skip
     return settings, train
+
+
+def _batches(request: TrainRequest) -> BatchConfig:
+    """`--batch-size`, `--neighbours` and `--clusters`; neighbours alone are those of batches of 1024 seeds."""
+    sizes = tuple(parse_value(part.strip(), int, "--neighbours") for part in request.neighbours.split(",") if part.strip())
+    chosen: dict[str, Any] = {"neighbours": sizes} if sizes else {}
+    if sizes and not request.clusters:
+        chosen["size"] = 1024
+    if request.batch_size:
+        chosen["size"] = request.batch_size
+    return BatchConfig(clusters=request.clusters, **chosen)
 
 
 def _splits(text: str, source: DataSource) -> list[int]:

@@ -14,7 +14,7 @@ from torch import Tensor
 from spam_gnn.features import FeatureMatrix, rows_of
 from spam_gnn.graph import Direction, Graph
 from spam_gnn.kernels.compiled import compiled
-from spam_gnn.loading.neighbourhoods import Neighbourhoods, row_pointer
+from spam_gnn.loading.neighbourhoods import Neighbourhoods
 from spam_gnn.structure import Messages
 
 NODES_AT_A_TIME, EDGES_AT_A_TIME = 1 << 15, 1 << 17
@@ -106,7 +106,7 @@ def _arrivals(graph: Graph, way: Direction) -> Neighbourhoods:
     """Whom each node hears: along the edges (`in`), or against them (`out`)."""
     source, target = (end.numpy() for end in graph.edge_index)
     if way == "in":
-        return Neighbourhoods(row_pointer(graph), source)
+        return Neighbourhoods(graph.pointer.numpy(), source)
     order = np.lexsort((target, source))
     counts = np.bincount(source, minlength=graph.num_nodes)
     return Neighbourhoods(np.concatenate([[0], counts.cumsum()]), target[order], order)
@@ -129,5 +129,5 @@ def reverse_of(graph: Graph, edges: slice) -> Tensor:
     """Positions of the mirrored edges of a range of an undirected graph's edges."""
     source, target = (end[edges].numpy() for end in graph.edge_index)
     out = np.empty(len(source), dtype=np.int64)
-    _find_reverse(row_pointer(graph), source, target, graph.edge_index[0].numpy(), out)
+    _find_reverse(graph.pointer.numpy(), source, target, graph.edge_index[0].numpy(), out)
     return torch.from_numpy(out)

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from spam_gnn.graph import Graph
@@ -36,7 +35,7 @@ class Neighbourhoods:
         """Arriving edges of an undirected graph, which are all; arriving and leaving ones of a directed graph."""
         source, target = (end.numpy() for end in graph.edge_index)
         if not graph.directed:
-            return Neighbourhoods(row_pointer(graph), source)
+            return Neighbourhoods(graph.pointer.numpy(), source)
         node, other = np.concatenate([target, source]), np.concatenate([source, target])
         order = np.argsort(node, kind="stable")
         counts = np.bincount(node, minlength=graph.num_nodes)
@@ -48,14 +47,6 @@ class Neighbourhoods:
 
     def degrees(self, nodes: NDArray[np.int64]) -> NDArray[np.int64]:
         return self.pointer[nodes + 1] - self.pointer[nodes]
-
-
-def row_pointer(graph: Graph) -> NDArray[np.int64]:
-    """(n + 1,): the CSR pointer of arriving edges, kept with the graph."""
-    if "pointer" not in graph.derived:
-        counts = torch.bincount(graph.edge_index[1], minlength=graph.num_nodes)
-        graph.derived["pointer"] = torch.cat([counts.new_zeros(1), counts.cumsum(0)]).numpy()
-    return graph.derived["pointer"]
 
 
 @compiled
