@@ -113,7 +113,9 @@ def train(
     batch_size: Annotated[int, typer.Option("--batch-size", min=0, help="Seeds of a batch; 0: as memory allows.")] = 0,
     neighbours: Annotated[str, typer.Option("--neighbours", help="Sampled per hop in batches, such as 10,5; -1: all.")] = "",
     clusters: Annotated[int, typer.Option("--clusters", min=0, help="Parts that METIS cuts batches from.")] = 0,
-) -> None:
+    workers: Annotated[int, typer.Option("--workers", min=1, help="Processes on this machine.")] = 1,
+    together: Annotated[int, typer.Option("--together", min=0, help="Batches per step; 0: one per worker.")] = 0,
+) -> int:
     """Train SpaM, or a competing system, and write a run folder: weights, metrics, predictions, edges, report.
 
     Examples: `spam-gnn train texas --split all --beside mlp,tuned-gcn`
@@ -129,12 +131,12 @@ def train(
         dataset, graph, nodes, edges, format, edge_format, no_header, id, label, split_column, tuple(text or ()), source,
         target, weight, directed,
     )  # fmt: skip
-    run_training(TrainRequest(
+    return run_training(TrainRequest(
         graph=options, split=split, protocol=protocol, seed=seed, epochs=epochs, preset=preset, model=model,
         settings=[*(settings or []), *([] if kernel is None else [f"kernel={kernel}"])], beside=beside,
         calibrate=calibrate, device=device, out=out, resume=resume, batch_size=batch_size, neighbours=neighbours,
-        clusters=clusters,
-    ))  # fmt: skip
+        clusters=clusters, workers=int(os.environ.get("WORLD_SIZE", workers)), together=together,
+    ), sys.argv[1:])  # fmt: skip
 
 
 @app.command()
