@@ -279,6 +279,8 @@ def main() -> None:
     except BrokenPipeError:
         os._exit(0)  # the reader of our output has gone; nothing is left to say
     except Exception as error:
+        if isinstance(error, RuntimeError) and "can't allocate memory" in str(error):  # torch's way of saying MemoryError
+            _fail("out of memory; use --batch-size, fewer samples or a narrower model", 3, error)
         if hasattr(error, "exit_code") and hasattr(error, "format_message"):  # the parser's own complaints
             _fail(" ".join(error.format_message().split()), BadInput.exit_code)  # pyright: ignore[reportAttributeAccessIssue]
         _fail(f"internal error, please report it: {type(error).__name__}: {error}", 70, error)

@@ -13,6 +13,7 @@ from spam_gnn.baselines.registry import find, make_baseline, systems
 from spam_gnn.commands.console import OUT, epoch_bar, mean_and_spread, polite_stop, table
 from spam_gnn.commands.options import GraphOptions
 from spam_gnn.commands.parse import parse_settings, parse_value
+from spam_gnn.commands.planning import planned
 from spam_gnn.config import SpaMConfig
 from spam_gnn.distributed import gathered
 from spam_gnn.errors import BadInput, one_of
@@ -138,7 +139,7 @@ def _splits(text: str, source: DataSource) -> list[int]:
 
 
 def _one(settings: RunSettings, folder: Path, resume: bool, team: Team) -> tuple[dict[str, Any], Graph]:
-    reading = settings.source.open(settings.split, settings.seed)
+    settings, reading, plan = planned(settings, folder, resume, team)
     graph = reading.graph
     finished = folder / METRICS
     done = team.rank == 0 and resume and finished.exists() and read_settings(folder) == settings
@@ -151,7 +152,7 @@ def _one(settings: RunSettings, folder: Path, resume: bool, team: Team) -> tuple
         every = float(os.environ.get("SPAM_GNN_CHECKPOINT_SECONDS", "5"))
         return train_run(
             settings, folder, resume=resume, progress=bar, stop_requested=stop, checkpoint_seconds=every, graph=graph,
-            columns=reading.columns, team=team,
+            columns=reading.columns, team=team, plan=None if plan is None else plan.to_json(),
         ), graph  # fmt: skip
 
 

@@ -17,6 +17,7 @@ import json
 import os
 import shutil
 import uuid
+import warnings
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -167,6 +168,8 @@ def _with_edges(path: Path, prefix: str, **rest: Any) -> Graph:
 
 def _map(path: Path) -> Tensor:
     try:
-        return torch.from_numpy(np.load(path, mmap_mode="c", allow_pickle=False))  # private pages: nothing is written back
+        with warnings.catch_warnings():  # shared, read-only pages, which cost no memory of our own; nobody writes to a graph
+            warnings.filterwarnings("ignore", message="The given NumPy array is not writable")
+            return torch.from_numpy(np.load(path, mmap_mode="r", allow_pickle=False))
     except (OSError, ValueError) as error:
         raise BadInput(f"{path}: cannot be mapped ({error}); convert the graph again") from None

@@ -41,7 +41,7 @@ class Clusters:
         around = Neighbourhoods.of(graph)
         labels = np.zeros(graph.num_nodes, dtype=np.int64)
         if count > 1:
-            _, found = pymetis.part_graph(count, xadj=around.pointer, adjncy=around.neighbour)
+            _, found = pymetis.part_graph(count, pymetis.CSRAdjacency(around.pointer, around.neighbour))
             labels = np.asarray(found, dtype=np.int64)
         part = torch.from_numpy(labels)
         sizes = torch.bincount(part, minlength=count)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -12,6 +13,8 @@ from spam_gnn.features import rows_of
 from spam_gnn.graph import Graph
 from spam_gnn.part import Part
 from spam_gnn.posterior.base import evidence_moments
+
+_EDGES_AT_A_TIME = 1 << 22
 
 
 class Chosen(NamedTuple):
@@ -43,7 +46,7 @@ class Whole:
     def of(graph: Graph) -> Whole:
         ends = graph.edge_index.reshape(-1) if graph.directed else graph.edge_index[0]
         degree = torch.bincount(ends, minlength=graph.num_nodes).to(torch.float32).clamp(min=1.0).log()
-        return Whole(graph, degree, evidence_moments(graph), int(graph.train_mask.sum()))
+        return Whole(graph, degree, _moments(graph, degree), int(graph.train_mask.sum()))
 
     def part(self, counted: Tensor, number: int) -> Part:
         return Part(counted, number, self.labelled, self.graph.num_nodes - self.labelled, self.evidence)
@@ -78,3 +81,20 @@ def _sorted(source: Tensor, target: Tensor, edge: Tensor, n: int, *, mirrored: b
     fresh[1:] = keys[1:] != keys[:-1]
     keys = keys[fresh]
     return torch.stack([keys % max(n, 1), keys // max(n, 1)]), edge[order[fresh]]
+
+
+def _moments(graph: Graph, log_degree: Tensor) -> Tensor:
+    """`evidence_moments`; of many edges a range at a time, so that nothing as long as the list of edges is made."""
+    m = graph.num_edges
+    if m <= _EDGES_AT_A_TIME:
+        return evidence_moments(graph)
+
+    def pieces() -> Iterator[Tensor]:
+        for begin in range(0, m, _EDGES_AT_A_TIME):
+            source, target = graph.edge_index[:, begin : begin + _EDGES_AT_A_TIME]
+            similarity = graph.feature_cosine[begin : begin + _EDGES_AT_A_TIME]
+            yield torch.stack([similarity, log_degree[source] + log_degree[target]]).double()
+
+    mean = torch.stack([part.sum(1) for part in pieces()]).sum(0) / m
+    square = torch.stack([(part - mean.unsqueeze(1)).square().sum(1) for part in pieces()]).sum(0) / m
+    return torch.stack([mean, square.sqrt().clamp(min=1e-6)]).to(torch.float32)

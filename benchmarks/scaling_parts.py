@@ -1,0 +1,75 @@
+"""Parts of the scaling benchmark: random converted graphs, and a command run with its memory watched."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from spam_gnn.data.folder import write_converted
+from spam_gnn.data.reading import Reading
+from spam_gnn.data.splits import random_split
+from spam_gnn.graph import Graph
+
+
+_LIMITED = """
+import os, resource, sys
+resource.setrlimit(resource.RLIMIT_DATA, (int(sys.argv[1]),) * 2)
+os.execv(sys.executable, [sys.executable, "-m", "spam_gnn", *sys.argv[2:]])
+"""
+
+
+@dataclass(frozen=True)
+class Watched:
+    """How a command ended: exit code, seconds, peak of anonymous and of all resident memory (MiB), what it said."""
+
+    code: int
+    seconds: float
+    anonymous: float
+    resident: float
+    out: str
+    error: str
+
+
+def watched(arguments: list[str], data_limit: int | None = None, threads: int = 1) -> Watched:
+    """Run `python -m spam_gnn ...`, looking at its memory every 20 ms; `data_limit` in bytes is set as RLIMIT_DATA."""
+    environment = {**os.environ, "OMP_NUM_THREADS": str(threads), "NUMBA_NUM_THREADS": str(threads)}
+    begun = time.monotonic()
+    process = subprocess.Popen(
+        [sys.executable, "-c", _LIMITED, str(data_limit or -1), *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        text=True, env=environment,
+    )  # fmt: skip
+    peak = {"RssAnon": 0.0, "VmHWM": 0.0}
+    status = Path(f"/proc/{process.pid}/status")
+    while process.poll() is None:
+        try:
+            text = status.read_text()
+        except OSError:
+            break
+        for name in peak:
+            found = re.search(rf"{name}:\s+(\d+) kB", text)
+            if found:
+                peak[name] = max(peak[name], int(found.group(1)) / 1024)
+        time.sleep(0.02)
+    out, error = process.communicate()
+    return Watched(process.returncode, time.monotonic() - begun, peak["RssAnon"], peak["VmHWM"], out, error)
+
+
+def random_folder(path: Path, nodes: int, degree: float, features: int, classes: int, seed: int = 0) -> Path:
+    """A converted random graph with dense features that tell the classes apart; written once."""
+    if path.exists():
+        return path
+    generator = torch.Generator().manual_seed(seed)
+    y = torch.randint(classes, (nodes,), generator=generator)
+    x = torch.randn(nodes, features, generator=generator)
+    x[:, :classes] += torch.nn.functional.one_hot(y, classes)[:, :features]
+    edges = torch.randint(nodes, (2, int(nodes * degree / 2)), generator=generator)
+    graph = Graph.build(x, edges, y, directed=False, num_classes=classes, name=path.name)
+    write_converted(Reading(random_split(graph, 0), ()), path)
+    return path
