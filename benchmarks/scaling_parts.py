@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
 import sys
 import time
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import torch
 
-from spam_gnn.data.folder import write_converted
+from spam_gnn.data.folder import FORM, FolderFacts, write_converted
 from spam_gnn.data.reading import Reading
 from spam_gnn.data.splits import random_split
 from spam_gnn.graph import Graph
-
 
 _LIMITED = """
 import os, resource, sys
@@ -73,3 +73,23 @@ def random_folder(path: Path, nodes: int, degree: float, features: int, classes:
     graph = Graph.build(x, edges, y, directed=False, num_classes=classes, name=path.name)
     write_converted(Reading(random_split(graph, 0), ()), path)
     return path
+
+
+def hollow_folder(path: Path, nodes: int, degree: float, features: int, classes: int) -> Path:
+    """A converted graph whose arrays are holes: the sizes of a huge one, without its disk space. Only to be refused."""
+    if path.exists():
+        return path
+    edges = int(nodes * degree)
+    path.mkdir()
+    facts = FolderFacts(FORM, path.name, nodes, edges, edges, features, nodes * features, False, False,
+                        tuple(map(str, range(classes))), (), False, ())  # fmt: skip
+    (path / "graph.json").write_text(json.dumps(asdict(facts)))
+    return path
+
+
+def machine() -> str:
+    """What a reader needs to know of where a figure was measured."""
+    name = next((line.split(":")[1].strip() for line in Path("/proc/cpuinfo").read_text().splitlines()
+                 if line.startswith("model name")), "CPU")  # fmt: skip
+    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False).stdout.strip()
+    return f"{os.cpu_count()} cores of {name}, torch {torch.__version__}, commit {commit}"

@@ -67,6 +67,8 @@ def gathered() -> Iterator[Team]:
     except (RuntimeError, dist.DistError) as error:
         if not _is_loss(error):
             raise
+        if place is not None:  # `--workers` watches and says it once, for all
+            raise SystemExit(WorkerLost.exit_code) from None
         raise WorkerLost(f"process {rank} of {size}: another process has gone; continue with --resume") from None
 
 
