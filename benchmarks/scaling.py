@@ -25,7 +25,7 @@ import scaling_accuracy
 import scaling_limits
 import scaling_processes
 import scaling_sizes
-from scaling_parts import machine
+from table import provenance
 
 HERE = Path(__file__).parent
 PARTS: dict[str, tuple[str, Callable[[Path], list[dict[str, Any]]]]] = {
@@ -45,7 +45,7 @@ def main() -> None:
     stored = HERE / "scaling.json"
     found: dict[str, Any] = json.loads(stored.read_text()) if stored.exists() else {}
     for name in asked:
-        found[name] = {"machine": machine(), "rows": PARTS[name][1](place)}
+        found[name] = {"measured": provenance(), "rows": PARTS[name][1](place)}
         stored.write_text(json.dumps(found, indent=1) + "\n")
         (HERE / "scaling.md").write_text(page(found))
 
@@ -58,7 +58,7 @@ def page(found: dict[str, Any]) -> str:
             continue
         rows = found[name]["rows"]
         head = list(rows[0])
-        lines += ["", f"## {title}", "", f"`python benchmarks/scaling.py {name}`; {found[name]['machine']}.", ""]
+        lines += ["", f"## {title}", "", f"`python benchmarks/scaling.py {name}`. {found[name]['measured']}", ""]
         lines += ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
         lines += ["| " + " | ".join(str(row.get(key, "")) for key in head) + " |" for row in rows]
     return "\n".join(lines) + "\n"

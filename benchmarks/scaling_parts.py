@@ -86,10 +86,3 @@ def hollow_folder(path: Path, nodes: int, degree: float, features: int, classes:
     (path / "graph.json").write_text(json.dumps(asdict(facts)))
     return path
 
-
-def machine() -> str:
-    """What a reader needs to know of where a figure was measured."""
-    name = next((line.split(":")[1].strip() for line in Path("/proc/cpuinfo").read_text().splitlines()
-                 if line.startswith("model name")), "CPU")  # fmt: skip
-    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False).stdout.strip()
-    return f"{os.cpu_count()} cores of {name}, torch {torch.__version__}, commit {commit}"

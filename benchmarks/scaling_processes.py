@@ -70,4 +70,4 @@ def kills(place: Path, count: int = 10) -> list[dict[str, Any]]:
     expected, found = (read_tensors(run / "model.safetensors")[0] for run in (calm, out))
     equal = all(torch.equal(found[name], value) for name, value in expected.items())
     return [{"kills": count, "exit codes": " ".join(map(str, codes)), "longest wait s": round(max(waits), 1),
-             "most lines on standard error": lines, "weights equal to a calm run, bit for bit": "yes" if equal else "no"}]  # fmt: skip
+             "most lines on standard error": lines, "weights equal to a calm run's": "bit for bit" if equal else "no"}]  # fmt: skip

@@ -101,7 +101,8 @@ def test_a_killed_worker_is_one_line_and_resuming_ends_like_an_undisturbed_run(f
     assert error.strip().splitlines() == [
         f"spam-gnn: worker 1 of 2: was killed (SIGKILL), the others have ended; continue with --resume --workers 2 --out {out}"
     ]
-    again = subprocess.run(command(folder, out, "--workers", "2", "--resume", epochs=8), env=ENV, capture_output=True, check=False)
+    resumed = command(folder, out, "--workers", "2", "--resume", epochs=8)
+    again = subprocess.run(resumed, env=ENV, capture_output=True, check=False)
     assert again.returncode == 0, again.stderr
     expected, found = (read_tensors(run / "model.safetensors")[0] for run in (calm, out))
     for name, value in expected.items():
