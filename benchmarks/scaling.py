@@ -17,7 +17,7 @@ import json
 import os
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +28,7 @@ import scaling_sizes
 from table import provenance
 
 HERE = Path(__file__).parent
-PARTS: dict[str, tuple[str, Callable[[Path], list[dict[str, Any]]]]] = {
+PARTS: dict[str, tuple[str, Callable[[Path], Iterable[dict[str, Any]]]]] = {
     "patents": ("Size: surrogate:snap-patents from a converted folder", scaling_sizes.measure),
     "accuracy": ("Accuracy of batches against the whole graph", scaling_accuracy.measure),
     "processes": ("Two processes against one", scaling_processes.throughput),
@@ -45,9 +45,12 @@ def main() -> None:
     stored = HERE / "scaling.json"
     found: dict[str, Any] = json.loads(stored.read_text()) if stored.exists() else {}
     for name in asked:
-        found[name] = {"measured": provenance(), "rows": PARTS[name][1](place)}
-        stored.write_text(json.dumps(found, indent=1) + "\n")
-        (HERE / "scaling.md").write_text(page(found))
+        rows: list[dict[str, Any]] = []
+        for row in PARTS[name][1](place):
+            rows.append(row)
+            found[name] = {"measured": provenance(), "rows": rows}
+            stored.write_text(json.dumps(found, indent=1) + "\n")
+            (HERE / "scaling.md").write_text(page(found))
 
 
 def page(found: dict[str, Any]) -> str:

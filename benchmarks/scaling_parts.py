@@ -15,7 +15,7 @@ import torch
 
 from spam_gnn.data.folder import FORM, FolderFacts, write_converted
 from spam_gnn.data.reading import Reading
-from spam_gnn.data.splits import random_split
+from spam_gnn.data.splits import few_labels, random_split
 from spam_gnn.graph import Graph
 
 _LIMITED = """
@@ -61,17 +61,19 @@ def watched(arguments: list[str], data_limit: int | None = None, threads: int = 
     return Watched(process.returncode, time.monotonic() - begun, peak["RssAnon"], peak["VmHWM"], out, error)
 
 
-def random_folder(path: Path, nodes: int, degree: float, features: int, classes: int, seed: int = 0) -> Path:
-    """A converted random graph with dense features that tell the classes apart; written once."""
+def random_folder(path: Path, nodes: int, degree: float, features: int, classes: int, labels: int = 0) -> Path:
+    """A converted random graph with dense features that tell the classes apart, written once; split 48/32/20, or with `labels`
+    of each class to learn from."""
     if path.exists():
         return path
-    generator = torch.Generator().manual_seed(seed)
+    generator = torch.Generator().manual_seed(0)
     y = torch.randint(classes, (nodes,), generator=generator)
     x = torch.randn(nodes, features, generator=generator)
     x[:, :classes] += torch.nn.functional.one_hot(y, classes)[:, :features]
     edges = torch.randint(nodes, (2, int(nodes * degree / 2)), generator=generator)
     graph = Graph.build(x, edges, y, directed=False, num_classes=classes, name=path.name)
-    write_converted(Reading(random_split(graph, 0), ()), path)
+    split = few_labels(graph, 0, min(labels, nodes // (4 * classes)), labels) if labels else random_split(graph, 0)
+    write_converted(Reading(split, ()), path)
     return path
 
 

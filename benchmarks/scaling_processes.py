@@ -27,8 +27,9 @@ def throughput(place: Path) -> list[dict[str, Any]]:
     for workers in (1, 2):
         out = place / "run"
         shutil.rmtree(out, ignore_errors=True)
-        options = ["--batch-size", "1024", "--neighbours", "10,5", "--together", "2", "--epochs", "4", "--workers", str(workers)]
-        done = watched(["train", "--graph", str(folder), *options, "--set", "predict_samples=1", "--out", str(out)])
+        options = ["--batch-size", "1024", "--neighbours", "10,5", "--together", "2", "--epochs", "4"]
+        options += ["--set", "predict_samples=1", "--workers", str(workers), "--out", str(out)]
+        done = watched(["train", "--graph", str(folder), *options])
         if done.code:
             raise SystemExit(done.error)
         seconds = json.loads((out / "metrics.json").read_text())["seconds"]
@@ -70,4 +71,4 @@ def kills(place: Path, count: int = 10) -> list[dict[str, Any]]:
     expected, found = (read_tensors(run / "model.safetensors")[0] for run in (calm, out))
     equal = all(torch.equal(found[name], value) for name, value in expected.items())
     return [{"kills": count, "exit codes": " ".join(map(str, codes)), "longest wait s": round(max(waits), 1),
-             "most lines on standard error": lines, "weights equal to a calm run's": "bit for bit" if equal else "no"}]  # fmt: skip
+             "most lines on standard error": lines, "weights as in a calm run": "bit for bit" if equal else "no"}]  # fmt: skip

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import shutil
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from spam_gnn.data.surrogate import draw
 from spam_gnn.graph import Graph
 
 SHARES = (1 / 8, 1 / 4, 1 / 2, 1.0)
-OPTIONS = ["--batch-size", "8192", "--neighbours", "5,5", "--epochs", "1", "--set", "predict_samples=4"]
+OPTIONS = ["--batch-size", "4096", "--neighbours", "4,2", "--epochs", "1", "--set", "predict_samples=4"]
 
 
 def patents(place: Path, share: float) -> Path:
@@ -34,34 +35,38 @@ def patents(place: Path, share: float) -> Path:
     return folder
 
 
-def measure(place: Path) -> list[dict[str, Any]]:
-    """One epoch with its validation, and the exact K = 4 prediction that `predict` makes of the run."""
+def measure(place: Path) -> Iterator[dict[str, Any]]:
+    """One epoch with its validation, and the exact K = 4 prediction that follows; what was measured before is kept."""
     rows: list[dict[str, Any]] = []
     for share in SHARES:
-        folder, out = patents(place, share), place / "run"
-        shutil.rmtree(out, ignore_errors=True)
-        trained = watched(["train", "--graph", str(folder), *OPTIONS, "--out", str(out)], threads=2)
-        if trained.code:
-            raise SystemExit(trained.error)
-        metrics = json.loads((out / "metrics.json").read_text())
-        predicted = watched(["predict", str(out), "--out", str(place / "p.csv")], threads=2)
-        rows.append({
-            "share": share, "nodes": metrics["nodes"], "edges": metrics["edges"], "epoch s": round(metrics["seconds"], 1),
-            "prediction s": round(predicted.seconds, 1), "whole command s": round(trained.seconds, 1),
-            "peak of train GiB": round(trained.resident / 1024, 2), "of it anonymous": round(trained.anonymous / 1024, 2),
-            "peak of predict GiB": round(predicted.resident / 1024, 2),
-        })  # fmt: skip
-        shutil.rmtree(out, ignore_errors=True)
-    for column in ("epoch s", "prediction s"):
-        rows[-1][f"exponent, {column}"] = round(_exponent([r["nodes"] for r in rows], [r[column] for r in rows]), 2)
-    for row in rows:
-        for column in ("exponent, epoch s", "exponent, prediction s"):
-            row.setdefault(column, "")
-    return rows
+        kept = place / f"patents-{share:g}.json"
+        if not kept.exists():
+            kept.write_text(json.dumps(_one(patents(place, share), place / "run")))
+        rows.append({"share": share, **json.loads(kept.read_text())})
+        for column in ("epoch s", "prediction s"):
+            rows[-1][f"exponent, {column}"] = _exponent([r["nodes"] for r in rows], [r[column] for r in rows])
+        yield rows[-1]
 
 
-def _exponent(sizes: list[float], times: list[float]) -> float:
-    """Slope of log time over log size, by least squares."""
+def _one(folder: Path, out: Path) -> dict[str, Any]:
+    shutil.rmtree(out, ignore_errors=True)
+    trained = watched(["train", "--graph", str(folder), *OPTIONS, "--out", str(out)], threads=2)
+    if trained.code:
+        raise SystemExit(trained.error)
+    metrics = json.loads((out / "metrics.json").read_text())
+    shutil.rmtree(out, ignore_errors=True)
+    return {
+        "nodes": metrics["nodes"], "edges": metrics["edges"], "epoch s": round(metrics["seconds"], 1),
+        "prediction s": round(metrics["prediction_seconds"], 1), "whole command s": round(trained.seconds, 1),
+        "peak GiB": round(trained.resident / 1024, 2), "of it anonymous": round(trained.anonymous / 1024, 2),
+        "estimate GiB": round(metrics["memory_plan"]["needed"] / 2**30, 2),
+    }  # fmt: skip
+
+
+def _exponent(sizes: list[float], times: list[float]) -> str:
+    """Slope of log time over log size, by least squares; nothing of a single size."""
+    if len(sizes) < 2:
+        return ""
     x, y = [math.log(s) for s in sizes], [math.log(t) for t in times]
     mx, my = sum(x) / len(x), sum(y) / len(y)
-    return sum((a - mx) * (b - my) for a, b in zip(x, y, strict=True)) / sum((a - mx) ** 2 for a in x)
+    return f"{sum((a - mx) * (b - my) for a, b in zip(x, y, strict=True)) / sum((a - mx) ** 2 for a in x):.2f}"

@@ -24,8 +24,8 @@ _PROCESS = 400.0 * 2**20  # Python, torch, numba and their buffers
 # Bytes of a training epoch and a validation per: node, stored edge, stored feature value, (sample, node, unit, layer),
 # (sample, edge), (class, edge).
 _EPOCH = {"node": 1765.0, "edge": 133.0, "value": 13.0, "state": 64.5, "sign": 16.0, "message": 70.0}
-# Bytes of an exact prediction in pieces and of writing its tables, per node, stored edge, and (sample, class, node).
-_RESULT = {"node": 0.0, "edge": 0.0, "probability": 0.0}
+# Bytes of an exact prediction in pieces and of writing its tables: of its pieces, and per node, stored edge, and (sample, class, node).
+_RESULT = {"start": 80.0 * 2**20, "node": 200.0, "edge": 102.0, "probability": 10.0}
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,8 @@ def bytes_in_batches(sizes: Sizes, c: SpaMConfig, batches: BatchConfig) -> float
     """Peak of training in batches, or of the exact prediction after it, whichever is larger."""
     batch = bytes_whole(_batch(sizes, batches), c)
     result = _PROCESS + (
-        _RESULT["node"] * sizes.nodes
+        _RESULT["start"]
+        + _RESULT["node"] * sizes.nodes
         + _RESULT["edge"] * sizes.edges
         + _RESULT["probability"] * c.predict_samples * sizes.classes * sizes.nodes
     )

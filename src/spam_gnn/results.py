@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -127,7 +128,9 @@ def write_results(
 
     `in_pieces` predicts layer by layer, for a graph that is too large to be taken whole.
     """
+    begun = time.perf_counter()
     judgement = judge(model, graph, seed, in_pieces=in_pieces)
+    spent = time.perf_counter() - begun
     prepared, prediction, distribution = judgement.graph, judgement.prediction, judgement.distribution
     temperature = fit_temperature(prediction, graph.y, graph.val_mask) if calibrate else 1.0
     prediction = prediction.tempered(temperature) if calibrate else prediction
@@ -144,6 +147,7 @@ def write_results(
         "dataset": graph.name, "model": title, "split": split, "seed": seed,
         "test": node_metrics(prediction, graph.y, graph.test_mask), "val": node_metrics(prediction, graph.y, graph.val_mask),
         "epochs": state.epoch, "best_epoch": state.best_epoch, "seconds": round(state.seconds, 3),
+        "prediction_seconds": round(spent, 3),
         "peak_memory_mb": round(peak_memory_mb(), 1), "temperature": temperature,
         "samples": prediction.log_prob.shape[0], "nodes": graph.num_nodes, "edges": int(listed_edges(graph).numel()),
         **edge_facts, "notes": list(graph.notes),

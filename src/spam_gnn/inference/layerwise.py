@@ -23,7 +23,7 @@ from spam_gnn.model import SpaM, directions_of
 from spam_gnn.posterior import SignDistribution
 from spam_gnn.prediction import Prediction
 
-_STATE = 1 << 28  # numbers in the states of all nodes that are kept at a time; decides how many samples go together
+_STATE = 1 << 24  # numbers in the states of all nodes that are kept at a time; decides how many samples go together
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,8 +17,8 @@ from spam_gnn.kernels.compiled import compiled
 from spam_gnn.loading.neighbourhoods import Neighbourhoods
 from spam_gnn.structure import Messages
 
-NODES_AT_A_TIME, EDGES_AT_A_TIME = 1 << 15, 1 << 17
-_IN_MEMORY = 1 << 26  # numbers; larger arrays live in an unnamed file, whose pages the system may give back
+NODES_AT_A_TIME, EDGES_AT_A_TIME = 1 << 14, 1 << 16
+_IN_MEMORY = 1 << 24  # numbers; larger arrays live in an unnamed file, whose pages the system may give back
 
 
 def scratch(*shape: int) -> Tensor:
