@@ -24,7 +24,8 @@ _PROCESS = 400.0 * 2**20  # Python, torch, numba and their buffers
 # Bytes of a training epoch and a validation per: node, stored edge, stored feature value, (sample, node, unit, layer),
 # (sample, edge), (class, edge).
 _EPOCH = {"node": 1765.0, "edge": 133.0, "value": 13.0, "state": 64.5, "sign": 16.0, "message": 70.0}
-# Bytes of an exact prediction in pieces and of writing its tables: of its pieces, and per node, stored edge, and (sample, class, node).
+# Bytes of an exact prediction in pieces and of writing its tables: of its pieces, and per node, stored edge, and (sample,
+# class, node).
 _RESULT = {"start": 80.0 * 2**20, "node": 200.0, "edge": 102.0, "probability": 10.0}
 
 
