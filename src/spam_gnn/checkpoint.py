@@ -50,9 +50,24 @@ def save_state(path: Path, state: TrainState, model: NodeModel, optimiser: torch
     write_tensors(path, tensors, facts)
 
 
-def load_state(path: Path, model: NodeModel, config: TrainConfig) -> tuple[TrainState, torch.optim.Optimizer]:
-    """Put the weights back into `model` and return the state and optimiser to continue with."""
-    tensors, facts = read_tensors(path)
+def parse_tensors(path: Path, content: bytes) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """As :func:`read_tensors`, of a file that has been read already; `path` is what errors call it."""
+    try:
+        size = int.from_bytes(content[:8], "little")
+        header = json.loads(content[8 : 8 + size])
+        return safetensors.torch.load(content), json.loads(header.get("__metadata__", {}).get("spam_gnn", "{}"))
+    except (safetensors.SafetensorError, ValueError, UnicodeDecodeError) as error:
+        raise BadInput(f"{path}: not a readable safetensors file ({error}); train again or restore a copy") from None
+
+
+def load_state(
+    path: Path, model: NodeModel, config: TrainConfig, content: bytes | None = None
+) -> tuple[TrainState, torch.optim.Optimizer]:
+    """Put the weights back into `model` and return the state and optimiser to continue with.
+
+    With `content`, the file has been read already, by another process perhaps.
+    """
+    tensors, facts = read_tensors(path) if content is None else parse_tensors(path, content)
     parts: dict[str, dict[str, Tensor]] = {"model": {}, "best": {}, "optimiser": {}}
     for name, tensor in tensors.items():
         group, _, rest = name.partition("/")

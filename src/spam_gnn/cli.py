@@ -110,7 +110,12 @@ def train(
     device: Device = "cpu",
     out: Out = Path("spam-gnn-run"),
     resume: Annotated[bool, typer.Option("--resume", help="Continue an interrupted run in --out.")] = False,
-) -> None:
+    batch_size: Annotated[int, typer.Option("--batch-size", min=0, help="Seeds of a batch; 0: as memory allows.")] = 0,
+    neighbours: Annotated[str, typer.Option("--neighbours", help="Sampled per hop in batches, such as 10,5; -1: all.")] = "",
+    clusters: Annotated[int, typer.Option("--clusters", min=0, help="Parts that METIS cuts batches from.")] = 0,
+    workers: Annotated[int, typer.Option("--workers", min=1, help="Processes on this machine.")] = 1,
+    together: Annotated[int, typer.Option("--together", min=0, help="Batches per step; 0: one per worker.")] = 0,
+) -> int:
     """Train SpaM, or a competing system, and write a run folder: weights, metrics, predictions, edges, report.
 
     Examples: `spam-gnn train texas --split all --beside mlp,tuned-gcn`
@@ -126,11 +131,12 @@ def train(
         dataset, graph, nodes, edges, format, edge_format, no_header, id, label, split_column, tuple(text or ()), source,
         target, weight, directed,
     )  # fmt: skip
-    run_training(TrainRequest(
+    return run_training(TrainRequest(
         graph=options, split=split, protocol=protocol, seed=seed, epochs=epochs, preset=preset, model=model,
         settings=[*(settings or []), *([] if kernel is None else [f"kernel={kernel}"])], beside=beside,
-        calibrate=calibrate, device=device, out=out, resume=resume,
-    ))  # fmt: skip
+        calibrate=calibrate, device=device, out=out, resume=resume, batch_size=batch_size, neighbours=neighbours,
+        clusters=clusters, workers=int(os.environ.get("WORLD_SIZE", workers)), together=together,
+    ), sys.argv[1:])  # fmt: skip
 
 
 @app.command()
@@ -177,6 +183,42 @@ def inspect(
         target, weight, directed,
     )  # fmt: skip
     run_inspect(options, split, seed, json)
+
+
+@app.command()
+def convert(
+    dataset: Dataset = None,
+    nodes: Nodes = None,
+    edges: Edges = None,
+    graph: GraphFile = None,
+    format: Format = None,  # noqa: A002 - the option's own name
+    edge_format: EdgeFormat = None,
+    no_header: NoHeader = False,
+    id: Id = None,  # noqa: A002 - the option's own name
+    label: Label = None,
+    split_column: SplitColumn = None,
+    text: Text = None,
+    source: Source = None,
+    target: Target = None,
+    weight: Weight = None,
+    directed: Directed = False,
+    split: Annotated[int, typer.Option("--split", help="Number of a dataset's split.")] = 0,
+    protocol: Annotated[str | None, typer.Option("--protocol", help=PROTOCOLS)] = None,
+    seed: Seed = 0,
+    out: Annotated[Path, typer.Option("--out", help="Folder to write; must not exist yet.")] = Path("converted-graph"),
+) -> None:
+    """Write a graph as a folder of arrays that are mapped into memory, for graphs larger than that.
+
+    Example: `spam-gnn convert surrogate:snap-patents --out patents`, then `spam-gnn train --graph patents --batch-size 4096`
+    """
+    from spam_gnn.commands.convert import run_convert
+    from spam_gnn.commands.options import GraphOptions
+
+    options = GraphOptions(
+        dataset, graph, nodes, edges, format, edge_format, no_header, id, label, split_column, tuple(text or ()), source,
+        target, weight, directed,
+    )  # fmt: skip
+    run_convert(options, split, protocol, seed, out)
 
 
 @app.command()
@@ -237,6 +279,8 @@ def main() -> None:
     except BrokenPipeError:
         os._exit(0)  # the reader of our output has gone; nothing is left to say
     except Exception as error:
+        if isinstance(error, RuntimeError) and "can't allocate memory" in str(error):  # torch's way of saying MemoryError
+            _fail("out of memory; use --batch-size, fewer samples or a narrower model", 3, error)
         if hasattr(error, "exit_code") and hasattr(error, "format_message"):  # the parser's own complaints
             _fail(" ".join(error.format_message().split()), BadInput.exit_code)  # pyright: ignore[reportAttributeAccessIssue]
         _fail(f"internal error, please report it: {type(error).__name__}: {error}", 70, error)

@@ -9,10 +9,11 @@ import torch
 from torch import Tensor, nn
 
 from spam_gnn.errors import BadInput
-from spam_gnn.features import Scaling
+from spam_gnn.features import FeatureMatrix, Scaling, column_moments, looks_like_counts
 from spam_gnn.graph import Graph
 from spam_gnn.posterior.base import SignDistribution
 from spam_gnn.prediction import Prediction
+from spam_gnn.randomness import stream
 
 
 class FeatureScaler(nn.Module):
@@ -31,23 +32,31 @@ class FeatureScaler(nn.Module):
     def learn(self, graph: Graph) -> None:
         kind = self.kind
         if kind == "auto":
-            kind = "row" if graph.features.looks_like_counts() else "standardise"
+            kind = "row" if looks_like_counts(graph.x) else "standardise"
         self.get_buffer("mode").fill_({"none": 0, "row": 1, "standardise": 2}[kind])
         if kind == "standardise":
-            mean, spread = graph.features.column_moments()
+            mean, spread = column_moments(graph.x)
             self.get_buffer("shift").copy_(mean)
             self.get_buffer("scale").copy_(torch.where(spread > 1e-8, 1.0 / spread.clamp(min=1e-8), 0.0))
 
     def forward(self, graph: Graph) -> Graph:
         if graph.num_features != self.num_features:
             raise BadInput(f"x: found {graph.num_features} features; this model was made for {self.num_features}")
+        return graph if int(self.get_buffer("mode")) == 0 else graph.with_features(self.scaled(graph.features))
+
+    def scaled(self, features: FeatureMatrix) -> FeatureMatrix:
+        """Some nodes' features as the network sees them."""
         mode = int(self.get_buffer("mode"))
         if mode == 0:
-            return graph
-        features = graph.features.row_scaled() if mode == 1 else graph.features.column_scaled(
+            return features
+        return features.row_scaled() if mode == 1 else features.column_scaled(
             self.get_buffer("shift"), self.get_buffer("scale")
         )  # fmt: skip
-        return graph.with_features(features)
+
+
+def batch_stream(graph: Graph, seed: int, epoch: int) -> torch.Generator:
+    """Of the dropout masks of an epoch; each batch of it has masks of its own."""
+    return stream(seed, "dropout", epoch, *(() if graph.part is None else (graph.part.number,)))
 
 
 class NodeModel(nn.Module, ABC):
@@ -57,6 +66,7 @@ class NodeModel(nn.Module, ABC):
     """
 
     scaler: FeatureScaler
+    takes_batches = False  # whether a batch of the graph can stand in for it: no table of all nodes, no spectrum, no distances
 
     def begin(self, graph: Graph, seed: int) -> None:  # noqa: ARG002 - for models that need it
         """Called once before the first epoch, with the graph as the user gave it. What is learned here must go into buffers or
@@ -77,6 +87,14 @@ class NodeModel(nn.Module, ABC):
     def edge_distribution(self, graph: Graph) -> SignDistribution | None:  # noqa: ARG002 - for models that judge edges
         """q(Z) of a prepared graph's edges, without gradient; None for a model that takes every edge as given."""
         return None
+
+    def structure(self, graph: Graph) -> Graph:
+        """The graph with the edges that the network sees, its features untouched: what batches are cut from."""
+        return graph
+
+    def targets(self, graph: Graph, seed: int, epoch: int) -> Tensor:  # noqa: ARG002 - for models that hold labels back
+        """(n,) bool: the training nodes that the loss of an epoch is taken on: the seeds of its batches."""
+        return graph.train_mask
 
     @abstractmethod
     def prepare(self, graph: Graph) -> Graph:

@@ -43,6 +43,12 @@ class RunsFailed(SpamError):
     exit_code = 6
 
 
+class WorkerLost(SpamError):
+    """A process of a team has gone while training; the last checkpoint can be resumed."""
+
+    exit_code = 6
+
+
 class Interrupted(SpamError):
     """Ctrl-C (130) or SIGTERM (143) while training; the run folder can be resumed."""
 

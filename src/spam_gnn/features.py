@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -112,12 +113,70 @@ class FeatureMatrix:
         assert self.rows is not None
         return torch.repeat_interleave(torch.arange(self.shape[0]), self.rows.diff())
 
+    @staticmethod
+    def of_rows(x: Tensor) -> FeatureMatrix:
+        """For products of rows only: sparse features as they are stored, without the transpose that gradients need."""
+        shape = (x.shape[0], x.shape[1])
+        if x.layout == torch.strided:
+            return FeatureMatrix(shape, x)
+        return FeatureMatrix(shape, None, x.crow_indices(), x.col_indices(), x.values())
+
     def looks_like_counts(self) -> bool:
         """Nonnegative and mostly zero: bag-of-words, one-hot and the like, where rows are scaled rather than columns."""
         if self.dense is None:
             assert self.values is not None
             return bool((self.values >= 0).all())
         return bool((self.dense >= 0).all()) and float((self.dense != 0).to(torch.float32).mean()) < 0.25
+
+
+def column_moments(x: Tensor) -> tuple[Tensor, Tensor]:
+    """Mean and standard deviation (d,) of the columns of raw features, some rows at a time."""
+    if x.shape[0] <= _PIECE:
+        return FeatureMatrix.of(x).column_moments()
+    mean = sum((part.to_dense().sum(0, dtype=torch.float64) for part in _in_pieces(x)), torch.zeros(())) / x.shape[0]
+    square = sum(((part.to_dense() - mean).square().sum(0) for part in _in_pieces(x)), torch.zeros(())) / x.shape[0]
+    return mean.to(torch.float32), square.sqrt().to(torch.float32)
+
+
+def looks_like_counts(x: Tensor) -> bool:
+    """Nonnegative and mostly zero, see `FeatureMatrix.looks_like_counts`; some rows at a time."""
+    if x.shape[0] <= _PIECE:
+        return FeatureMatrix.of(x).looks_like_counts()
+    nonzero = 0
+    for part in _in_pieces(x):
+        values = part if part.layout == torch.strided else part.values()
+        if not bool((values >= 0).all()):
+            return False
+        nonzero += int((values != 0).sum())
+    return nonzero < 0.25 * x.shape[0] * x.shape[1]
+
+
+def edge_cosines(x: Tensor, edge_index: Tensor) -> Tensor:
+    """(m,): cosine similarity of the raw features of the two ends of each edge, 0 where one has none."""
+    rows = FeatureMatrix.of_rows(x)
+    norms = rows.row_norms().clamp(min=1e-12)
+    out = torch.empty(edge_index.shape[1])
+    for begin in range(0, edge_index.shape[1], 16 * _PIECE):
+        source, target = edge_index[:, begin : begin + 16 * _PIECE]
+        out[begin : begin + 16 * _PIECE] = rows.row_dots(target, source) / (norms[target] * norms[source])
+    return out
+
+
+def _in_pieces(x: Tensor) -> Iterator[Tensor]:
+    for begin in range(0, x.shape[0], _PIECE):
+        yield rows_of(x, torch.arange(begin, min(begin + _PIECE, x.shape[0])))
+
+
+def rows_of(x: Tensor, rows: Tensor) -> Tensor:
+    """Some rows of a dense or `torch.sparse_csr` matrix, in the order asked for; only what they hold is read from disk."""
+    if x.layout == torch.strided:
+        return x[rows]
+    pointer, columns, values = x.crow_indices(), x.col_indices(), x.values()
+    begin, length = pointer[rows], pointer[rows + 1] - pointer[rows]
+    fresh = torch.cat([length.new_zeros(1), length.cumsum(0)])
+    place = torch.repeat_interleave(begin - fresh[:-1], length) + torch.arange(int(fresh[-1]))
+    shape = (len(rows), x.shape[1])
+    return torch.sparse_csr_tensor(fresh, columns[place], values[place], shape, check_invariants=False)
 
 
 def csr_tensor(matrix: Any) -> Tensor:

@@ -19,10 +19,12 @@ from torch import Tensor
 
 from spam_gnn.errors import BadInput
 from spam_gnn.features import FeatureMatrix
-from spam_gnn.structure import Messages, adjacency, edge_index_of, with_mirrored
+from spam_gnn.graph_checks import checked_edges, checked_features, checked_labels, checked_mask
+from spam_gnn.part import Part
+from spam_gnn.structure import Messages, row_pointer
 
 Direction = Literal["in", "out"]
-_EDGE_CACHES = ("pairs", "reverse", "edge_log_degree", "_messages")
+_EDGE_CACHES = ("pairs", "reverse", "edge_log_degree", "_messages", "pointer")
 
 
 class Pairs(NamedTuple):
@@ -49,6 +51,7 @@ class Graph:
         node_names: n names, as the user wrote them, or None for 0 .. n-1.
         name: what outputs call this graph.
         notes: what construction changed, one sentence each.
+        part: of which graph this one is a batch, or None.
 
     Use :meth:`Graph.build` (or `spam_gnn.convert`), which sorts, checks and fills in the rest.
     """
@@ -67,6 +70,7 @@ class Graph:
     node_names: tuple[str, ...] | None = None
     name: str = "graph"
     notes: tuple[str, ...] = field(default=())
+    part: Part | None = None
 
     @staticmethod
     def build(
@@ -90,10 +94,10 @@ class Graph:
         `directed=None` looks: a list in which every edge is mirrored is undirected, any other is directed.
         """
         n = x.shape[0]
-        x = _checked_features(x)
-        edges, sign, is_directed, notes = _checked_edges(edge_index, edge_sign, n, directed)
-        labels, classes = _checked_labels(y, n, num_classes)
-        masks = [_checked_mask(m, labels, name) for m, name in
+        x = checked_features(x)
+        edges, sign, is_directed, notes = checked_edges(edge_index, edge_sign, n, directed)
+        labels, classes = checked_labels(y, n, num_classes)
+        masks = [checked_mask(m, labels, name) for m, name in
                  ((train_mask, "train_mask"), (val_mask, "val_mask"), (test_mask, "test_mask"))]
         for a, b, what in ((0, 1, "train and validation"), (0, 2, "train and test"), (1, 2, "validation and test")):
             shared = int((masks[a] & masks[b]).sum())
@@ -121,6 +125,16 @@ class Graph:
     def num_edges(self) -> int:
         """Stored edges m; an undirected edge counts twice."""
         return self.edge_index.shape[1]
+
+    @property
+    def counted(self) -> Tensor:
+        """(n,) bool: training nodes that the loss may be taken on; in a batch, the seeds among them."""
+        return self.train_mask if self.part is None else self.train_mask & self.part.counted
+
+    @cached_property
+    def pointer(self) -> Tensor:
+        """(n + 1,): edges pointer[i] .. pointer[i + 1] - 1 arrive at node i."""
+        return row_pointer(self.edge_index[1], self.num_nodes)
 
     @cached_property
     def reverse(self) -> Tensor:
@@ -178,9 +192,14 @@ class Graph:
         return self._messages[direction]
 
     def with_masks(self, train: Tensor, val: Tensor, test: Tensor) -> Graph:
-        """The same graph under another split; the cached structure is built anew only when it is asked for."""
-        checked = [_checked_mask(m, self.y, "mask") for m in (train, val, test)]
-        return replace(self, train_mask=checked[0], val_mask=checked[1], test_mask=checked[2])
+        """The same graph under another split; what was computed of edges and features is kept."""
+        checked = [checked_mask(m, self.y, "mask") for m in (train, val, test)]
+        twin = replace(self, train_mask=checked[0], val_mask=checked[1], test_mask=checked[2])
+        kept = (*_EDGE_CACHES, "features", "feature_cosine")
+        twin.__dict__.update({k: v for k, v in self.__dict__.items() if k in kept})
+        if "_mirrored" in self.__dict__:
+            twin.__dict__["_mirrored"] = self._mirrored.with_masks(train, val, test)
+        return twin
 
     def with_features(self, features: FeatureMatrix) -> Graph:
         """The same graph whose `features` are another form of the same columns; what was computed of edges is kept."""
@@ -205,87 +224,12 @@ class Graph:
 
     def as_undirected(self) -> Graph:
         """Every edge in both directions, sharing one draw; identity for a graph that is undirected already."""
-        if not self.directed:
-            return self
+        return self._mirrored if self.directed else self
+
+    @cached_property
+    def _mirrored(self) -> Graph:
         return Graph.build(
             self.x, self.edge_index, self.y, train_mask=self.train_mask, val_mask=self.val_mask,
             test_mask=self.test_mask, directed=False, num_classes=self.num_classes, edge_sign=self.edge_sign,
             identity=self.identity, class_names=self.class_names, node_names=self.node_names, name=self.name,
         )  # fmt: skip
-
-
-def _checked_features(x: Tensor) -> Tensor:
-    if x.ndim != 2:
-        raise BadInput(f"x: found a tensor of shape {tuple(x.shape)}; give one row of features per node, shape (n, d)")
-    x = x.to(torch.float32)
-    if x.layout == torch.sparse_coo:
-        x = x.coalesce().to_sparse_csr()
-    values = x.values() if x.layout == torch.sparse_csr else x
-    bad = ~torch.isfinite(values)
-    if bool(bad.any()):
-        where = "a stored value" if x.layout == torch.sparse_csr else f"row {int(bad.any(1).nonzero()[0])}"
-        raise BadInput(f"x: {where} is NaN or infinite ({int(bad.sum())} such values); impute or drop them first")
-    return x
-
-
-def _checked_edges(
-    edge_index: Tensor, sign: Tensor | None, n: int, directed: bool | None
-) -> tuple[Tensor, Tensor | None, bool, list[str]]:
-    if edge_index.ndim != 2 or edge_index.shape[0] != 2:
-        raise BadInput(f"edge_index: found shape {tuple(edge_index.shape)}; give (2, number of edges)")
-    if edge_index.is_floating_point():
-        raise BadInput(f"edge_index: found {edge_index.dtype}; give whole numbers (torch.long)")
-    edges = edge_index.to(torch.int64)
-    if edges.numel() and (int(edges.min()) < 0 or int(edges.max()) >= n):
-        raise BadInput(f"edge_index: found node {int(edges.max())} or below 0 in a graph of {n} nodes; use 0 to {n - 1}")
-    if sign is not None and sign.shape != (edges.shape[1],):
-        raise BadInput(f"edge_sign: found shape {tuple(sign.shape)} for {edges.shape[1]} edges; give one sign per edge")
-    notes: list[str] = []
-    loops = edges[0] == edges[1]
-    if bool(loops.any()):
-        notes.append(f"{int(loops.sum())} self-loops dropped (the layer has its own self term)")
-        edges, sign = edges[:, ~loops], None if sign is None else sign[~loops]
-    listed = adjacency(edges, n)
-    repeats = edges.shape[1] - listed.nnz
-    if repeats:
-        notes.append(f"{repeats} duplicate edges merged")
-    both = listed if directed else with_mirrored(listed)
-    if directed is None:
-        directed = both.nnz != listed.nnz
-    chosen = edge_index_of(listed if directed else both)
-    return chosen, None if sign is None else _carried_sign(edges, sign, chosen, n), directed, notes
-
-
-def _carried_sign(edges: Tensor, sign: Tensor, chosen: Tensor, n: int) -> Tensor:
-    """(m,) int8: the sign of the first listed edge of each stored one; a mirrored edge has the sign of its twin."""
-    keys = torch.cat([edges[1] * n + edges[0], edges[0] * n + edges[1]])
-    order = torch.argsort(keys, stable=True)
-    place = torch.searchsorted(keys[order], chosen[1] * n + chosen[0])
-    return torch.cat([sign, sign])[order[place]].to(torch.int8)
-
-
-def _checked_labels(y: Tensor | None, n: int, num_classes: int | None) -> tuple[Tensor, int]:
-    labels = torch.full((n,), -1) if y is None else y.reshape(-1)
-    if labels.shape[0] != n:
-        raise BadInput(f"y: found {labels.shape[0]} labels for {n} nodes; give one each, -1 where unknown")
-    if labels.is_floating_point() and not bool((labels == labels.round()).all()):
-        raise BadInput("y: found fractional labels; give whole numbers 0 .. C-1, -1 where unknown")
-    labels = labels.to(torch.int64)
-    if n and int(labels.min()) < -1:
-        raise BadInput(f"y: found label {int(labels.min())}; use 0 .. C-1, and -1 where unknown")
-    seen = int(labels.max()) + 1 if n else 0
-    if num_classes is not None and seen > num_classes:
-        raise BadInput(f"y: found label {seen - 1} but num_classes={num_classes}; raise num_classes or mend the labels")
-    return labels, num_classes or seen
-
-
-def _checked_mask(mask: Tensor | None, labels: Tensor, name: str) -> Tensor:
-    if mask is None:
-        return torch.zeros_like(labels, dtype=torch.bool)
-    if mask.shape != labels.shape:
-        raise BadInput(f"{name}: found shape {tuple(mask.shape)} for {labels.shape[0]} nodes; give (n,), one split at a time")
-    mask = mask.to(torch.bool)
-    unknown = int((mask & (labels < 0)).sum())
-    if unknown:
-        raise BadInput(f"{name}: selects {unknown} nodes without a label; leave unlabelled nodes out of every mask")
-    return mask

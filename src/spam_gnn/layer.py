@@ -21,6 +21,7 @@ from spam_gnn.structure import Messages
 
 Aggregate = Literal["plain", "normalised"]
 GammaMode = Literal["fixed", "learned"]
+ALL_ROWS = slice(None)
 
 
 @dataclass(frozen=True)
@@ -183,18 +184,24 @@ class S2Conv(nn.Module):
         return parts[0], parts[len(widths) - 1], parts[-1] if self.to_self is not None else None
 
     def pass_projected(
-        self, projected: Tensor, neighbours: tuple[Messages, ...], signs: SignedGraphs
+        self, projected: Tensor, neighbours: tuple[Messages, ...], signs: SignedGraphs, rows: slice = ALL_ROWS
     ) -> LayerOutput:
-        """The layer after its input projections; the model calls it directly when the input features are sparse."""
+        """The layer after its input projections; the model calls it directly when the input features are sparse.
+
+        `rows` are the nodes whose result is wanted, where the others are only there to be heard.
+        """
         values, target, self_part = self._parted(projected)
+        self_part = None if self_part is None else self_part[:, rows]
         out = self.bias if self_part is None else self_part + self.bias
         norm = values.new_zeros(signs.count)
         for way, messages in enumerate(neighbours):
-            local = signs if messages.in_edge_order else signs.along(messages.edge)
+            as_is = messages.in_edge_order and messages.count == signs.positive.shape[1]
+            local = signs if as_is else signs.along(messages.edge)
             coder = self.coders[way]
             assert isinstance(coder, Coder)
             sums = coder.signed_sums(messages, target, values, local.positive, local.negative)
-            out = out + self._aggregate(sums, values, self.to_out[way])
+            sums = sums if rows == ALL_ROWS else SignedSums(*(s[:, rows] for s in vars(sums).values()))
+            out = out + self._aggregate(sums, values[:, rows], self.to_out[way])
             norm = norm + (sums.plus_mass + sums.minus_mass).mean(1)
         return LayerOutput(out, norm / len(neighbours))
 

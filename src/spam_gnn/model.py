@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from spam_gnn.config import SpaMConfig
-from spam_gnn.contract import FeatureScaler, NodeModel
+from spam_gnn.contract import FeatureScaler, NodeModel, batch_stream
 from spam_gnn.errors import BadInput
 from spam_gnn.features import FeatureMatrix
 from spam_gnn.graph import Direction, Graph
@@ -91,6 +91,7 @@ class SpaM(NodeModel):
         self.position = None
         if position is not None and c.encoder:
             self.position = Position(position, c.hidden, c.position_dropout, stream(seed, "position weights"))
+        self.takes_batches = self.position is None  # a batch has no rows of the whole adjacency
         layer = S2Config(
             c.coder, c.coder_steps, c.penalty, c.aggregate, c.self_term, c.separate_signs, c.gamma, c.gamma_mode,
             _DIRECTIONS[c.directions], c.kernel,
@@ -107,7 +108,7 @@ class SpaM(NodeModel):
     def prepare(self, graph: Graph) -> Graph:
         """Features scaled, direction of edges kept or dropped as configured; compiled code is made ready."""
         compile_ahead(self.config.kernel, str(self.classify_bias.device))
-        prepared = self.scaler(graph.as_undirected() if self.config.directions == "undirected" else graph)
+        prepared = self.scaler(self.structure(graph))
         if self.position is not None:  # of the graph as it came, with its directions
             prepared = prepared.with_features(prepared.features)  # a copy: what is derived belongs to this model
             prepared.derived[POSITION] = self.position.columns(graph)
@@ -119,12 +120,21 @@ class SpaM(NodeModel):
         if self.position is not None:
             self.position.learn(graph, seed)
 
+    def structure(self, graph: Graph) -> Graph:
+        """Direction of edges kept or dropped as configured."""
+        return graph.as_undirected() if self.config.directions == "undirected" else graph
+
+    def targets(self, graph: Graph, seed: int, epoch: int) -> Tensor:
+        """Training nodes whose label the posterior is not shown this epoch; all of them if all are shown."""
+        hidden = graph.train_mask & ~context_mask(graph, self.config.context, seed, epoch)
+        return hidden if bool(hidden.any()) else graph.train_mask
+
     def training_loss(self, graph: Graph, seed: int, epoch: int) -> dict[str, Tensor]:
         """One epoch of the paper's Algorithm 1 up to the optimiser step."""
         context = context_mask(graph, self.config.context, seed, epoch)
         outcome = self(
             graph, context, seed=seed, samples=self.config.samples, purpose="train", epoch=epoch,
-            generator=stream(seed, "dropout", epoch),
+            generator=batch_stream(graph, seed, epoch),
         )  # fmt: skip
         return objective(self.config, self.posterior, self.prior, graph, outcome, context).parts()
 
@@ -295,6 +305,11 @@ class SpaM(NodeModel):
         if hidden is not None:
             return hidden @ conv.to_target, hidden @ conv.to_value
         return tuple(graph.features.project(w).unsqueeze(0) for w in (conv.to_target, conv.to_value))  # pyright: ignore
+
+
+def directions_of(config: SpaMConfig) -> tuple[Direction, ...]:
+    """Which neighbours the layers listen to."""
+    return _DIRECTIONS[config.directions]
 
 
 def _make_posterior(c: SpaMConfig, features: int, classes: int, generator: torch.Generator) -> SignPosterior | None:

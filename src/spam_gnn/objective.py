@@ -61,9 +61,9 @@ def objective(
     c: SpaMConfig, posterior: SignPosterior | None, prior: SignPrior, graph: Graph, outcome: Outcome, context: Tensor
 ) -> Loss:
     """Loss of one forward pass. Targets are the training nodes whose label was not shown (all of them if all were)."""
-    target = graph.train_mask & ~context
+    target = graph.counted & ~context
     if not bool(target.any()):
-        target = graph.train_mask
+        target = graph.counted
     class_loss = marginal_class_loss if c.class_loss == "marginal" else expected_class_loss
     class_ = class_loss(outcome.prediction, graph.y, target)
     sparsity = outcome.code_norm.mean()
@@ -101,7 +101,9 @@ def _lesson(node_logits: tuple[Tensor, ...], graph: Graph) -> Tensor:
     every time that unlabelled nodes outnumber the labelled ones, at most one: with as many labels as nodes without there is
     nothing to be learned from guesses (docs/trials.md).
     """
-    rest, labelled = int((~graph.train_mask).sum()), int(graph.train_mask.sum())
+    whole = graph.part  # a batch holds other proportions than the graph it was cut from
+    labelled = int(graph.train_mask.sum()) if whole is None else whole.labelled
+    rest = graph.num_nodes - labelled if whole is None else whole.others
     share = min(max(0.1 * (rest / max(labelled, 1) - 1.0), 0.0), 1.0)
     if share == 0.0 or len(node_logits) < 2:  # without propagation there is no teacher
         return torch.zeros(())

@@ -7,6 +7,8 @@ import os
 import re
 import resource
 import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
@@ -48,15 +50,48 @@ def peak_memory_mb() -> float:
     return peak / (1024.0 * 1024.0 if sys.platform == "darwin" else 1024.0)
 
 
+@dataclass(frozen=True)
+class MemoryLimit:
+    """How many bytes a run may take from now on, and what sets that bound."""
+
+    bytes: float
+    what: str
+
+
+def memory_limit() -> MemoryLimit:
+    """The least of: free memory, what the container (cgroup 1 or 2) leaves, and what RLIMIT_DATA and RLIMIT_AS leave."""
+    limits = [MemoryLimit(float(psutil.virtual_memory().available), "free memory")]
+    limits += [MemoryLimit(left, "the container's limit") for left in _left_in_cgroups()]
+    status = Path("/proc/self/status")
+    used = dict(re.findall(r"(VmData|VmSize):\s+(\d+) kB", status.read_text())) if status.is_file() else {}
+    for kind, name, what in ((resource.RLIMIT_DATA, "VmData", "RLIMIT_DATA"), (resource.RLIMIT_AS, "VmSize", "RLIMIT_AS")):
+        soft = resource.getrlimit(kind)[0]
+        if soft != resource.RLIM_INFINITY:
+            limits.append(MemoryLimit(max(0.0, soft - 1024.0 * int(used.get(name, 0))), what))
+    return min(limits, key=lambda limit: limit.bytes)
+
+
+def _left_in_cgroups() -> Iterator[float]:
+    """Limit minus use of every control group this process is in; pages of files are given back, so they do not count."""
+    listing = Path("/proc/self/cgroup")
+    for line in listing.read_text().splitlines() if listing.is_file() else ():
+        _, controllers, place = line.split(":", 2)
+        if controllers == "":
+            base, names = Path("/sys/fs/cgroup"), ("memory.max", "memory.current", "file ")
+        elif "memory" in controllers.split(","):
+            base, names = Path("/sys/fs/cgroup/memory"), ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_cache ")
+        else:
+            continue
+        for folder in {base, base / place.lstrip("/")}:
+            with contextlib.suppress(OSError, ValueError):  # unlimited groups say "max", and some are not visible from inside
+                limit, used = (int((folder / name).read_text()) for name in names[:2])
+                found = re.search(rf"^{names[2]}(\d+)", (folder / "memory.stat").read_text(), re.MULTILINE)
+                yield float(limit - used + (int(found.group(1)) if found else 0))
+
+
 def available_memory_mb() -> float:
-    """Free memory in MiB, no more than the container's limit."""
-    free = float(psutil.virtual_memory().available)
-    limit = Path("/sys/fs/cgroup/memory.max")
-    if limit.is_file():
-        text = limit.read_text().strip()
-        if text.isdigit():
-            free = min(free, float(text))
-    return free / 2**20
+    """Memory in MiB that a run may take, see :func:`memory_limit`."""
+    return memory_limit().bytes / 2**20
 
 
 def forget_peak_memory() -> None:

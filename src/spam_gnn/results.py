@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-import io
 import math
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,8 @@ from spam_gnn.contract import NodeModel
 from spam_gnn.evaluation.metrics import edge_sign_auroc, node_metrics, noise_auroc, reliability
 from spam_gnn.files import write_durably
 from spam_gnn.graph import Graph
+from spam_gnn.inference.layerwise import predict_layerwise
+from spam_gnn.model import SpaM
 from spam_gnn.posterior.base import ABSENT, NEGATIVE, POSITIVE, SignDistribution
 from spam_gnn.prediction import Prediction, fit_temperature
 from spam_gnn.report.content import EdgeTable, NodeTable, ReportContent
@@ -23,18 +27,41 @@ from spam_gnn.resources import peak_memory_mb
 from spam_gnn.training import TrainState
 
 VERDICTS = ("opposes", "noise", "helps")
+ALL = slice(None)
+_LINES = 200_000  # of a table, written at a time
 
 
-def node_names(graph: Graph) -> list[str]:
-    """The user's ids, or 0 .. n-1."""
-    return list(graph.node_names) if graph.node_names is not None else [str(i) for i in range(graph.num_nodes)]
+@dataclass(frozen=True, eq=False)
+class Judged:
+    """What a model says of a graph, as it sees it: nodes, and edges where it judges them."""
+
+    graph: Graph
+    prediction: Prediction
+    distribution: SignDistribution | None
 
 
-def prediction_table(prediction: Prediction, graph: Graph) -> pd.DataFrame:
-    """id, prediction, p_<class> for each class, confidence, total and structural uncertainty (nats)."""
+def judge(model: NodeModel, graph: Graph, seed: int, *, in_pieces: bool = False) -> Judged:
+    """Predict all at once, or layer by layer (`in_pieces`) with a model that can; the numbers are the same."""
+    if in_pieces and isinstance(model, SpaM):
+        found = predict_layerwise(model, graph, seed)
+        return Judged(model.structure(graph), found.prediction, found.distribution)
+    prepared = model.prepare(graph)
+    return Judged(prepared, model.predict(prepared, seed), model.edge_distribution(prepared))
+
+
+def node_names(graph: Graph, rows: slice = ALL) -> list[str]:
+    """The user's ids, or 0 .. n-1, of a range of nodes."""
+    if graph.node_names is not None:
+        return list(graph.node_names[rows])
+    return [str(i) for i in range(graph.num_nodes)[rows]]
+
+
+def prediction_table(prediction: Prediction, graph: Graph, rows: slice = ALL) -> pd.DataFrame:
+    """id, prediction, p_<class> for each class, confidence, total and structural uncertainty (nats); of a range of nodes."""
+    prediction = prediction if rows == ALL else Prediction(prediction.log_prob[:, rows], prediction.log_weight)
     probability = prediction.probability.numpy()
     labels = prediction.label.tolist()
-    frame = pd.DataFrame({"id": node_names(graph), "prediction": [graph.class_names[c] for c in labels]})
+    frame = pd.DataFrame({"id": node_names(graph, rows), "prediction": [graph.class_names[c] for c in labels]})
     for c, name in enumerate(graph.class_names):
         frame[f"p_{name}"] = probability[:, c]
     frame["total_uncertainty"] = prediction.total.numpy()
@@ -49,31 +76,43 @@ def listed_edges(graph: Graph) -> torch.Tensor:
     return torch.nonzero(graph.edge_index[0] < graph.edge_index[1]).reshape(-1)
 
 
-def edge_table(distribution: SignDistribution | None, graph: Graph, *, names: bool = True) -> pd.DataFrame:
-    """source, target, p_negative, p_absent, p_positive, verdict, and the true sign where it is known."""
-    listed = listed_edges(graph)
+def edge_table(
+    distribution: SignDistribution | None, graph: Graph, *, names: bool = True, listed: torch.Tensor | None = None
+) -> pd.DataFrame:
+    """source, target, p_negative, p_absent, p_positive, verdict, and the true sign where it is known; of all listed edges."""
+    listed = listed_edges(graph) if listed is None else listed
     ends = graph.edge_index[:, listed]
     if distribution is None:
         probability = torch.tensor([0.0, 0.0, 1.0]).expand(listed.numel(), 3)
     else:
-        probability = distribution.probability[listed]
-    called = node_names(graph) if names else None
+        probability = distribution.log_prob[listed].exp()
     frame = pd.DataFrame({
-        "source": ends[0].tolist() if called is None else [called[i] for i in ends[0].tolist()],
-        "target": ends[1].tolist() if called is None else [called[i] for i in ends[1].tolist()],
+        "source": _called(graph, ends[0]) if names else ends[0].numpy(),
+        "target": _called(graph, ends[1]) if names else ends[1].numpy(),
         "p_negative": probability[:, NEGATIVE].numpy(), "p_absent": probability[:, ABSENT].numpy(),
         "p_positive": probability[:, POSITIVE].numpy(),
     })  # fmt: skip
-    frame["verdict"] = [VERDICTS[c] for c in probability.argmax(-1).tolist()]
+    frame["verdict"] = np.array(VERDICTS, dtype=object)[probability.argmax(-1).numpy()]
     if graph.edge_sign is not None:
         frame["true_sign"] = graph.edge_sign[listed].numpy()
     return frame
 
 
-def _write_csv(path: Path, frame: pd.DataFrame) -> None:
-    text = io.StringIO()
-    frame.to_csv(text, index=False, float_format="%.6g")
-    write_durably(path, text.getvalue().encode())
+def _called(graph: Graph, nodes: torch.Tensor) -> list[str]:
+    names = graph.node_names
+    return [str(i) if names is None else names[i] for i in nodes.tolist()]
+
+
+def _write_csv(path: Path, frames: Iterable[pd.DataFrame]) -> None:
+    """One file of consecutive pieces of a table, so that no more than a piece is ever text in memory."""
+    texts = (frame.to_csv(index=False, float_format="%.6g", header=place == 0) for place, frame in enumerate(frames))
+    write_durably(path, (text.encode() for text in texts))
+
+
+def write_predictions(path: Path, prediction: Prediction, graph: Graph) -> None:
+    """The prediction table of all nodes as CSV."""
+    begins = range(0, max(graph.num_nodes, 1), _LINES)
+    _write_csv(path, (prediction_table(prediction, graph, slice(a, min(a + _LINES, graph.num_nodes))) for a in begins))
 
 
 def _number(value: float) -> float | None:
@@ -82,14 +121,19 @@ def _number(value: float) -> float | None:
 
 
 def write_results(
-    folder: Path, model: NodeModel, title: str, graph: Graph, state: TrainState, split: int, seed: int, calibrate: bool
-) -> dict[str, Any]:
-    """Write history.csv, predictions.csv, report.html and, if the model judges edges, edges.csv; return the metrics."""
-    prepared = model.prepare(graph)
-    prediction = model.predict(prepared, seed)
+    folder: Path, model: NodeModel, title: str, graph: Graph, state: TrainState, split: int, seed: int, calibrate: bool,
+    *, in_pieces: bool = False,
+) -> dict[str, Any]:  # fmt: skip
+    """Write history.csv, predictions.csv, report.html and, if the model judges edges, edges.csv; return the metrics.
+
+    `in_pieces` predicts layer by layer, for a graph that is too large to be taken whole.
+    """
+    begun = time.perf_counter()
+    judgement = judge(model, graph, seed, in_pieces=in_pieces)
+    spent = time.perf_counter() - begun
+    prepared, prediction, distribution = judgement.graph, judgement.prediction, judgement.distribution
     temperature = fit_temperature(prediction, graph.y, graph.val_mask) if calibrate else 1.0
     prediction = prediction.tempered(temperature) if calibrate else prediction
-    distribution = model.edge_distribution(prepared)
     edge_facts: dict[str, Any] = {"edge_sign_auroc": None, "edge_sign_auroc_against": "no posterior"}
     if distribution is not None:
         area, against = edge_sign_auroc(distribution, prepared)
@@ -103,14 +147,16 @@ def write_results(
         "dataset": graph.name, "model": title, "split": split, "seed": seed,
         "test": node_metrics(prediction, graph.y, graph.test_mask), "val": node_metrics(prediction, graph.y, graph.val_mask),
         "epochs": state.epoch, "best_epoch": state.best_epoch, "seconds": round(state.seconds, 3),
+        "prediction_seconds": round(spent, 3),
         "peak_memory_mb": round(peak_memory_mb(), 1), "temperature": temperature,
         "samples": prediction.log_prob.shape[0], "nodes": graph.num_nodes, "edges": int(listed_edges(graph).numel()),
         **edge_facts, "notes": list(graph.notes),
     }  # fmt: skip
-    _write_csv(folder / "history.csv", pd.DataFrame(state.history))
-    _write_csv(folder / "predictions.csv", prediction_table(prediction, graph))
+    _write_csv(folder / "history.csv", [pd.DataFrame(state.history)])
+    write_predictions(folder / "predictions.csv", prediction, graph)
     if distribution is not None:
-        _write_csv(folder / "edges.csv", edge_table(distribution, prepared))
+        parts = listed_edges(prepared).split(_LINES)
+        _write_csv(folder / "edges.csv", (edge_table(distribution, prepared, listed=part) for part in parts))
     page = render_report(report_content(metrics, prediction, distribution, prepared, state))
     write_durably(folder / "report.html", page.encode())
     return metrics

@@ -15,16 +15,18 @@ import torch
 import torch_geometric
 
 from spam_gnn.baselines.base import Shape
-from spam_gnn.baselines.registry import find, settings_from_json
+from spam_gnn.baselines.registry import find, settings_from_json, tuples_from_json
 from spam_gnn.checkpoint import load_state, read_tensors, save_state, write_tensors
 from spam_gnn.contract import NodeModel
 from spam_gnn.data.reading import ColumnFact, ColumnPlan
 from spam_gnn.errors import BadInput, Interrupted
 from spam_gnn.files import make_folder, remove_leftovers, write_json
 from spam_gnn.graph import Graph
+from spam_gnn.loading.batched import BatchConfig
 from spam_gnn.results import write_results
 from spam_gnn.source import DataSource
-from spam_gnn.training import TrainConfig, TrainState, check_trainable, fit
+from spam_gnn.team import Team
+from spam_gnn.training import ALONE, TAKEN_WHOLE, TrainConfig, TrainState, check_trainable, fit
 from spam_gnn.version import __version__
 
 CONFIG, MODEL, CHECKPOINT, METRICS = "config.json", "model.safetensors", "checkpoint.safetensors", "metrics.json"
@@ -41,11 +43,12 @@ class RunSettings:
     seed: int = 0
     calibrate: bool = False
     name: str = "spam"
+    batches: BatchConfig = TAKEN_WHOLE
 
     def to_json(self) -> dict[str, Any]:
         return {
             "source": self.source.to_json(), "name": self.name, "model": asdict(self.model), "train": asdict(self.train),
-            "split": self.split, "seed": self.seed, "calibrate": self.calibrate,
+            "split": self.split, "seed": self.seed, "calibrate": self.calibrate, "batches": asdict(self.batches),
         }  # fmt: skip
 
     @staticmethod
@@ -53,7 +56,7 @@ class RunSettings:
         name = value.get("name", "spam")  # folders from before there was a choice
         return RunSettings(
             DataSource.from_json(value["source"]), settings_from_json(name, value["model"]), TrainConfig(**value["train"]),
-            value["split"], value["seed"], value["calibrate"], name,
+            value["split"], value["seed"], value["calibrate"], name, BatchConfig(**tuples_from_json(value.get("batches", {}))),
         )  # fmt: skip
 
 
@@ -70,11 +73,14 @@ def train_run(
     checkpoint_seconds: float = 5.0,
     graph: Graph | None = None,
     columns: tuple[ColumnFact, ...] = (),
+    team: Team = ALONE,
+    plan: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Train in `folder` and return the metrics. An interrupted run continues with `resume`, to bit-identical weights.
 
     `stop_requested` is asked after every epoch; an exit code instead of None saves the state and raises `Interrupted`.
-    `graph`, where it is loaded already, comes with what was understood of its `columns`, which the folder remembers.
+    `graph`, where it is loaded already, comes with what was understood of its `columns`, which the folder remembers. Of a
+    `team`, every process calls this; the first one writes, the others return no metrics. `plan` goes into the record.
     """
     if graph is None:
         reading = settings.source.open(settings.split, settings.seed)
@@ -82,18 +88,20 @@ def train_run(
     check_trainable(graph, settings.train)
     system = find(settings.name)
     model = system.make(Shape.of(graph), settings.model, settings.seed)
-    _claim(folder, settings, {**asdict(Shape.of(graph)), "class_names": graph.class_names,
-                              "columns": [asdict(column) for column in columns]}, resume)  # fmt: skip
+    if team.rank == 0:
+        _claim(folder, settings, {**asdict(Shape.of(graph)), "class_names": graph.class_names,
+                                  "columns": [asdict(column) for column in columns]}, resume)  # fmt: skip
     checkpoint = folder / CHECKPOINT
     state = optimiser = None
-    if resume and checkpoint.exists():
-        state, optimiser = load_state(checkpoint, model, settings.train)
+    kept = team.from_first(checkpoint.read_bytes() if team.rank == 0 and resume and checkpoint.exists() else b"")
+    if kept:
+        state, optimiser = load_state(checkpoint, model, settings.train, kept)
     saved = time.monotonic()
 
     def after_epoch(now: TrainState, model: NodeModel, optimiser: torch.optim.Optimizer) -> None:
         nonlocal saved
-        stop = None if stop_requested is None else stop_requested()
-        if stop is not None or time.monotonic() - saved >= checkpoint_seconds:
+        stop = team.agreed(None if stop_requested is None else stop_requested())
+        if team.rank == 0 and (stop is not None or time.monotonic() - saved >= checkpoint_seconds):
             save_state(checkpoint, now, model, optimiser)
             saved = time.monotonic()
         if stop is not None:  # only here, between epochs, is the state one that can be continued bit for bit
@@ -101,8 +109,16 @@ def train_run(
         if progress is not None:
             progress(now)
 
-    state = fit(model, graph, settings.train, settings.seed, state=state, optimiser=optimiser, on_epoch=after_epoch)
-    metrics = write_results(folder, model, system.title, graph, state, settings.split, settings.seed, settings.calibrate)
+    state = fit(
+        model, graph, settings.train, settings.seed, state=state, optimiser=optimiser, on_epoch=after_epoch,
+        batches=settings.batches, team=team,
+    )  # fmt: skip
+    if team.rank > 0:
+        return {}
+    metrics = write_results(
+        folder, model, system.title, graph, state, settings.split, settings.seed, settings.calibrate,
+        in_pieces=settings.batches.kind != "whole",
+    ) | {"batches": settings.batches.kind, "processes": team.size, "memory_plan": plan}  # fmt: skip
     write_tensors(folder / MODEL, model.state_dict(), {"temperature": metrics["temperature"]})
     write_json(folder / METRICS, metrics)
     checkpoint.unlink(missing_ok=True)

@@ -131,25 +131,33 @@ def sample_signs(
     probability = draws.log_prob.exp()
     if estimator == "gumbel":
         seeds = [seed_for(seed, purpose, epoch, k, s) for k in range(samples) for s in range(3)]
-        uniforms = edge_uniforms(draws.first, draws.second, seeds).reshape(samples, 3, -1).transpose(1, 2)
-        noise = -(-uniforms.log()).log().to(draws.log_prob.dtype)  # (K, p, 3)
-        soft = torch.softmax((draws.log_prob + noise) / temperature, dim=-1)
+        soft = torch.softmax(gumbel_logits(draws.log_prob, draws.first, draws.second, seeds) / temperature, dim=-1)
         choice = soft.argmax(-1)
         one_hot = torch.nn.functional.one_hot(choice, 3).to(probability.dtype) + (soft - soft.detach())
         return draws.to_edges(one_hot, _uniform_weight(samples, probability))
     seeds = [seed_for(seed, purpose, epoch, k) for k in range(samples)]
-    bounds = probability.detach().to(torch.float64).cumsum(-1)
-    low, high = bounds[:, NEGATIVE], bounds[:, ABSENT]
-    if chosen("auto", probability.device) == "fused":
-        negative, positive = draw_signs(draws.first, draws.second, seeds, low, high)
-    else:
-        uniforms = edge_uniforms(draws.first, draws.second, seeds)  # (K, p)
-        negative, positive = uniforms <= low, uniforms > high
+    negative, positive = drawn(probability, draws.first, draws.second, seeds)
     return SignedGraphs(
         _indicator(probability[:, POSITIVE], positive, draws.of_edge),
         _indicator(probability[:, NEGATIVE], negative, draws.of_edge),
         _uniform_weight(samples, probability),
     )
+
+
+def drawn(probability: Tensor, first: Tensor, second: Tensor, seeds: list[int]) -> tuple[Tensor, Tensor]:
+    """(K, p) booleans, drawn negative and drawn positive, from (p, 3) probabilities and the identities of the ends (p,)."""
+    bounds = probability.detach().to(torch.float64).cumsum(-1)
+    low, high = bounds[:, NEGATIVE], bounds[:, ABSENT]
+    if chosen("auto", probability.device) == "fused":
+        return draw_signs(first, second, seeds, low, high)
+    uniforms = edge_uniforms(first, second, seeds)  # (K, p)
+    return uniforms <= low, uniforms > high
+
+
+def gumbel_logits(log_prob: Tensor, first: Tensor, second: Tensor, seeds: list[int]) -> Tensor:
+    """(K, p, 3): log pi plus Gumbel noise, of three seeds per sample; the largest is the draw."""
+    uniforms = edge_uniforms(first, second, seeds).reshape(len(seeds) // 3, 3, -1).transpose(1, 2)
+    return log_prob - (-uniforms.log()).log().to(log_prob.dtype)
 
 
 def _indicator(probability: Tensor, drawn: Tensor, of_edge: Tensor) -> Tensor:

@@ -44,7 +44,7 @@ class Messages:
     @cached_property
     def row_pointer(self) -> Tensor:
         """(n + 1,): messages row_pointer[i] .. row_pointer[i + 1] - 1 arrive at node i."""
-        return _row_pointer(self.target, self.num_nodes)
+        return row_pointer(self.target, self.num_nodes)
 
     @cached_property
     def in_edge_order(self) -> bool:
@@ -73,7 +73,8 @@ class Messages:
         return {}
 
 
-def _row_pointer(rows: Tensor, num_nodes: int) -> Tensor:
+def row_pointer(rows: Tensor, num_nodes: int) -> Tensor:
+    """(n + 1,): where each row begins among ascending row numbers."""
     counts = torch.bincount(rows, minlength=num_nodes)
     return torch.cat([counts.new_zeros(1), counts.cumsum(0)])
 

@@ -7,11 +7,16 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from spam_gnn.contract import NodeModel
 from spam_gnn.errors import BadInput, Diverged
 from spam_gnn.graph import Graph
+from spam_gnn.loading.batched import BatchConfig, make_feed
+from spam_gnn.loading.feed import Feed
+from spam_gnn.team import Alone, Team
+
+TAKEN_WHOLE, ALONE = BatchConfig(), Alone()
 
 
 @dataclass(frozen=True)
@@ -78,6 +83,8 @@ def fit(
     state: TrainState | None = None,
     optimiser: torch.optim.Optimizer | None = None,
     on_epoch: EpochHook | None = None,
+    batches: BatchConfig = TAKEN_WHOLE,
+    team: Team = ALONE,
 ) -> TrainState:
     """Train in place and return the final state; the model ends with the selected weights.
 
@@ -86,17 +93,21 @@ def fit(
         graph: as the user gave it; prepared here, once.
         state, optimiser: of an earlier, interrupted call, to continue it.
         on_epoch: called after every epoch (progress, checkpoints); may raise to stop.
+        batches: how the graph is cut, if at all.
+        team: the processes that share the work; each of them calls this function and ends with the same weights.
     """
     check_trainable(graph, config)
     if state is None:
         model.begin(graph, seed)
         state = TrainState(learning_rate=config.learning_rate)
     optimiser = optimiser or make_optimiser(model, config)
-    prepared = model.prepare(graph)
+    feed = make_feed(model, graph, batches, seed, team)
+    loss = team.share(model)
     while state.epoch < config.epochs and not state.finished:
         started = time.perf_counter()
-        parts = _train_epoch(model, prepared, config, optimiser, seed, state)
-        _validate(model, prepared, config, seed, state, parts)
+        parts = _train_epoch(model, loss, feed, team, config, optimiser, seed, state)
+        seen = feed.evaluate(model, seed, config.val_samples) if config.select else {}
+        _select(model, config, state, parts, seen)
         state.epoch += 1
         state.seconds += time.perf_counter() - started
         if on_epoch is not None:
@@ -108,21 +119,35 @@ def fit(
 
 
 def _train_epoch(
-    model: NodeModel, graph: Graph, config: TrainConfig, optimiser: torch.optim.Optimizer, seed: int, state: TrainState
-) -> dict[str, float]:
+    model: NodeModel, loss: nn.Module, feed: Feed, team: Team, config: TrainConfig, optimiser: torch.optim.Optimizer,
+    seed: int, state: TrainState,
+) -> dict[str, float]:  # fmt: skip
+    """The epoch's steps; returns the parts of the loss, averaged over all batches of all processes."""
     for group in optimiser.param_groups:
         group["lr"] = state.learning_rate * group["rate_factor"]
-    optimiser.zero_grad(set_to_none=True)
-    parts = model.training_loss(graph, seed, state.epoch)
+    names: list[str] = []
+    sums: list[float] = []
+    for pieces in feed.steps(model, seed, state.epoch):
+        optimiser.zero_grad(set_to_none=True)
+        for place, piece in enumerate(pieces):
+            with team.quietly(loss, more=place + 1 < len(pieces)):
+                parts = loss(piece.graph, seed, state.epoch)
+                numbers = _finite_parts(parts, state.epoch)
+                (parts["loss"] * (piece.weight * team.size)).backward()  # the exchange takes the mean over the team
+            names, before = list(numbers), sums or [0.0] * len(numbers)
+            sums = [total + piece.share * number for total, number in zip(before, numbers.values(), strict=True)]
+        size = torch.nn.utils.clip_grad_norm_(model.parameters(), config.clip if config.clip > 0.0 else float("inf"))
+        if not bool(torch.isfinite(size)):
+            _name_the_culprit(model, state.epoch)
+        optimiser.step()
+    return dict(zip(names, team.total(torch.tensor(sums, dtype=torch.float64)).tolist(), strict=True))
+
+
+def _finite_parts(parts: dict[str, Tensor], epoch: int) -> dict[str, float]:
     numbers = {name: float(value.detach()) for name, value in parts.items()}
     for name, value in numbers.items():
         if not _is_finite(value):
-            raise Diverged(f"epoch {state.epoch}: the loss part '{name}' is {value}; lower the learning rate")
-    parts["loss"].backward()
-    size = torch.nn.utils.clip_grad_norm_(model.parameters(), config.clip if config.clip > 0.0 else float("inf"))
-    if not bool(torch.isfinite(size)):
-        _name_the_culprit(model, state.epoch)
-    optimiser.step()
+            raise Diverged(f"epoch {epoch}: the loss part '{name}' is {value}; lower the learning rate")
     return numbers
 
 
@@ -133,17 +158,12 @@ def _name_the_culprit(model: NodeModel, epoch: int) -> None:
     raise Diverged(f"epoch {epoch}: the gradients together are too large for float32; lower the learning rate")
 
 
-def _validate(
-    model: NodeModel, graph: Graph, config: TrainConfig, seed: int, state: TrainState, parts: dict[str, float]
+def _select(
+    model: NodeModel, config: TrainConfig, state: TrainState, parts: dict[str, float], seen: dict[str, float]
 ) -> None:
     """Log the epoch; on a better validation score keep the weights; on a plateau lower the rate, then stop."""
-    row = {"epoch": float(state.epoch), **parts, "learning_rate": state.learning_rate}
+    row = {"epoch": float(state.epoch), **parts, "learning_rate": state.learning_rate, **seen}
     if config.select:
-        log_prob = model.predict(graph, seed, samples=config.val_samples).log_marginal
-        right = log_prob.argmax(-1) == graph.y
-        row["train_accuracy"] = float(right[graph.train_mask].float().mean())
-        row["val_accuracy"] = float(right[graph.val_mask].float().mean())
-        row["val_loss"] = float(torch.nn.functional.nll_loss(log_prob[graph.val_mask], graph.y[graph.val_mask]))
         score = (row["val_accuracy"], -row["val_loss"])
         if score > state.best_score:
             state.best_score, state.best_epoch = score, state.epoch

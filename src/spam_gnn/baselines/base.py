@@ -10,12 +10,11 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from spam_gnn.contract import FeatureScaler, NodeModel
+from spam_gnn.contract import FeatureScaler, NodeModel, batch_stream
 from spam_gnn.errors import BadInput, one_of
 from spam_gnn.features import Scaling
 from spam_gnn.graph import Graph
 from spam_gnn.prediction import Prediction
-from spam_gnn.randomness import stream
 
 Family = Literal["spam", "homophily", "heterophily", "directed", "uncertainty", "strong"]
 
@@ -111,8 +110,11 @@ class Network(NodeModel):
         self.shape, self.settings = shape, settings
         self.scaler = FeatureScaler(shape.num_features, settings.scaling)
 
+    def structure(self, graph: Graph) -> Graph:
+        return graph if self.reads_direction else graph.as_undirected()
+
     def prepare(self, graph: Graph) -> Graph:
-        return self.scaler(graph if self.reads_direction else graph.as_undirected())
+        return self.scaler(self.structure(graph))
 
     @abstractmethod
     def logits(self, graph: Graph, generator: torch.Generator | None) -> Tensor:
@@ -124,8 +126,8 @@ class Network(NodeModel):
 
     def training_loss(self, graph: Graph, seed: int, epoch: int) -> dict[str, Tensor]:
         self.train()
-        logits = self.logits(graph, stream(seed, "dropout", epoch))
-        class_loss = torch.nn.functional.cross_entropy(logits[graph.train_mask], graph.y[graph.train_mask])
+        logits = self.logits(graph, batch_stream(graph, seed, epoch))
+        class_loss = torch.nn.functional.cross_entropy(logits[graph.counted], graph.y[graph.counted])
         parts = self.penalty(graph, logits)
         total = class_loss + sum(parts.values(), class_loss.new_zeros(()))
         return {"loss": total, "class": class_loss, **parts} if parts else {"loss": class_loss}

@@ -22,6 +22,8 @@ class PlainNetwork(Network):
         graph_layers: False for the perceptron, True for the graph convolution.
     """
 
+    takes_batches = True
+
     def __init__(self, shape: Shape, settings: Settings, seed: int, *, graph_layers: bool) -> None:
         super().__init__(shape, settings)
         sizes = [shape.num_features, *[settings.hidden] * (settings.layers - 1), shape.num_classes]

@@ -42,7 +42,9 @@ class MeanLayer(nn.Module):
 
 
 class SageNetwork(Network):
-    """Full-batch GraphSAGE with the mean aggregator."""
+    """GraphSAGE with the mean aggregator."""
+
+    takes_batches = True
 
     def __init__(self, shape: Shape, settings: SageSettings, seed: int) -> None:
         super().__init__(shape, settings)

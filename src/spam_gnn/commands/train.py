@@ -12,15 +12,20 @@ from spam_gnn.baselines.base import System
 from spam_gnn.baselines.registry import find, make_baseline, systems
 from spam_gnn.commands.console import OUT, epoch_bar, mean_and_spread, polite_stop, table
 from spam_gnn.commands.options import GraphOptions
-from spam_gnn.commands.parse import parse_settings
+from spam_gnn.commands.parse import parse_settings, parse_value
+from spam_gnn.commands.planning import planned
 from spam_gnn.config import SpaMConfig
+from spam_gnn.distributed import gathered
 from spam_gnn.errors import BadInput, one_of
 from spam_gnn.evaluation.metrics import node_metrics
 from spam_gnn.files import write_json
 from spam_gnn.graph import Graph
+from spam_gnn.launch import run_workers
+from spam_gnn.loading.batched import BatchConfig
 from spam_gnn.resources import use_threads
 from spam_gnn.run import METRICS, RunSettings, read_settings, train_run
 from spam_gnn.source import DataSource
+from spam_gnn.team import Team
 from spam_gnn.training import TrainConfig, fit
 
 
@@ -41,13 +46,33 @@ class TrainRequest:
     device: str
     out: Path
     resume: bool
+    batch_size: int = 0
+    neighbours: str = ""
+    clusters: int = 0
+    together: int = 0
+    workers: int = 1
 
 
-def run_training(request: TrainRequest) -> None:
-    """Check everything that can be checked, train, and say where the results are."""
+def run_training(request: TrainRequest, arguments: list[str]) -> int:
+    """Check everything that can be checked, train, and say where the results are; returns the exit code.
+
+    With `--workers`, the same `arguments` are run by as many processes, which find themselves in a team.
+    """
+    if request.workers > 1 and "RANK" not in os.environ:
+        _settings(request)  # a mistake is said once, by this process
+        advice = f"continue with --resume --workers {request.workers} --out {request.out}"
+        return run_workers(request.workers, arguments, advice)
+    with gathered() as team:
+        _train_all(request, team)
+    return 0
+
+
+def _train_all(request: TrainRequest, team: Team) -> None:
     if request.device != "cpu":
         raise BadInput(f"--device: found '{request.device}'; this version computes on cpu")
     references = tuple(one_of(name.strip(), tuple(systems()), "--beside") for name in request.beside.split(",") if name.strip())
+    if references and team.size > 1:
+        raise BadInput(f"--beside: found '{request.beside}' for {team.size} processes; train references in a run of their own")
     settings, chosen = _settings(request)
     splits = _splits(request.split, settings.source)
     rows: list[dict[str, Any]] = []
@@ -56,11 +81,12 @@ def run_training(request: TrainRequest) -> None:
         # each split has a seed of its own, so that the luck of one start does not run through all of them
         here = replace(settings, split=split, seed=settings.seed + (split if len(splits) > 1 else 0))
         folder = request.out if len(splits) == 1 else request.out / f"split-{split}"
-        metrics, graph = _one(here, folder, request.resume)
+        metrics, graph = _one(here, folder, request.resume, team)
         rows.append(metrics)
         for name in references:
             others[name].append(_reference(find(name), graph, here, chosen))
-    _report(request.out, settings, rows, others)
+    if team.rank == 0:
+        _report(request.out, settings, rows, others)
 
 
 def _settings(request: TrainRequest) -> tuple[RunSettings, dict[str, Any]]:
@@ -86,9 +112,22 @@ def _settings(request: TrainRequest) -> tuple[RunSettings, dict[str, Any]]:
         train["epochs"] = request.epochs
     settings = RunSettings(
         source, defaults.with_settings(model), TrainConfig(**{**system.train, **train}), 0, request.seed, request.calibrate,
-        system.name,
+        system.name, _batches(request),
     )  # fmt: skip
     return settings, train
+
+
+def _batches(request: TrainRequest) -> BatchConfig:
+    """`--batch-size`, `--neighbours` and `--clusters`; neighbours alone are those of batches of 1024 seeds."""
+    sizes = tuple(parse_value(part.strip(), int, "--neighbours") for part in request.neighbours.split(",") if part.strip())
+    chosen: dict[str, Any] = {"neighbours": sizes} if sizes else {}
+    if sizes and not request.clusters:
+        chosen["size"] = 1024
+    if request.batch_size:
+        chosen["size"] = request.batch_size
+    if request.workers > 1 and not request.clusters:
+        chosen.setdefault("size", 1024)
+    return BatchConfig(clusters=request.clusters, together=request.together or request.workers, **chosen)
 
 
 def _splits(text: str, source: DataSource) -> list[int]:
@@ -99,19 +138,21 @@ def _splits(text: str, source: DataSource) -> list[int]:
     return [int(text)]
 
 
-def _one(settings: RunSettings, folder: Path, resume: bool) -> tuple[dict[str, Any], Graph]:
-    reading = settings.source.open(settings.split, settings.seed)
+def _one(settings: RunSettings, folder: Path, resume: bool, team: Team) -> tuple[dict[str, Any], Graph]:
+    settings, reading, plan = planned(settings, folder, resume, team)
     graph = reading.graph
     finished = folder / METRICS
-    if resume and finished.exists() and read_settings(folder) == settings:
-        return json.loads(finished.read_text()), graph
+    done = team.rank == 0 and resume and finished.exists() and read_settings(folder) == settings
+    kept = team.from_first(finished.read_bytes() if done else b"")
+    if kept:
+        return json.loads(kept), graph
     width, samples = getattr(settings.model, "hidden", 64), getattr(settings.model, "samples", 1)
     use_threads(graph, width, samples)
     with polite_stop() as stop, epoch_bar(f"{find(settings.name).title} split {settings.split}", settings.train.epochs) as bar:
         every = float(os.environ.get("SPAM_GNN_CHECKPOINT_SECONDS", "5"))
         return train_run(
             settings, folder, resume=resume, progress=bar, stop_requested=stop, checkpoint_seconds=every, graph=graph,
-            columns=reading.columns,
+            columns=reading.columns, team=team, plan=None if plan is None else plan.to_json(),
         ), graph  # fmt: skip
 
 

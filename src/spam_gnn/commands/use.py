@@ -12,10 +12,9 @@ from spam_gnn.commands.options import GraphOptions
 from spam_gnn.contract import NodeModel
 from spam_gnn.errors import BadInput
 from spam_gnn.explain import explain_node
-from spam_gnn.files import write_durably
 from spam_gnn.graph import Graph
 from spam_gnn.model import SpaM
-from spam_gnn.results import node_names, prediction_table
+from spam_gnn.results import judge, node_names, prediction_table, write_predictions
 from spam_gnn.run import RunSettings, column_plan, load_run
 from spam_gnn.source import DataSource
 
@@ -44,16 +43,15 @@ def run_predict(run: Path, options: GraphOptions, out: Path | None) -> None:
         own = load_run(run)[1].source
         source = replace(options.data_source(), columns=own.columns, directed=own.directed, formats=own.formats)
     model, settings, temperature, graph = _open(run, source)
-    prediction = model.predict(model.prepare(graph), settings.seed)
-    frame = prediction_table(prediction if temperature == 1.0 else prediction.tempered(temperature), graph)
-    text = frame.to_csv(index=False, float_format="%.6g")
+    prediction = judge(model, graph, settings.seed, in_pieces=settings.batches.kind != "whole").prediction
+    prediction = prediction if temperature == 1.0 else prediction.tempered(temperature)
     if out is None:
-        sys.stdout.write(text)
+        sys.stdout.write(prediction_table(prediction, graph).to_csv(index=False, float_format="%.6g"))
     else:
         for note in graph.notes if source is not None else ():
             OUT.print(f"note: {note}", markup=False)
-        write_durably(out, text.encode())
-        OUT.print(f"{len(frame)} predictions in {out}")
+        write_predictions(out, prediction, graph)
+        OUT.print(f"{graph.num_nodes} predictions in {out}")
 
 
 def run_explain(run: Path, node: str, samples: int, as_json: bool) -> None:

@@ -11,6 +11,7 @@ import scipy.sparse
 import torch
 from torch import Tensor
 
+from spam_gnn.data.folder import is_converted, open_converted
 from spam_gnn.data.labels import checked_ids, encoded_labels, identity_of
 from spam_gnn.data.readers.content import missing
 from spam_gnn.data.readers.formats import GRAPH_FORMATS, format_of
@@ -35,11 +36,13 @@ def read_graph_file(
     directed: bool = False,
     plan: ColumnPlan | None = None,
 ) -> Reading:
-    """Read a graph by its extension or named format; a folder is one of OGB's.
+    """Read a graph by its extension or named format; a folder is one that `convert` wrote, or one of OGB's.
 
     `columns` name attributes of GraphML and GEXF, whose own direction holds unless `directed` asks for one. With a
     `plan`, attributes line up with a trained model's by name; the features of `.npz` and OGB have no names.
     """
+    if form is None and is_converted(path):
+        return open_converted(path)
     form = format_of(path, form, GRAPH_FORMATS, "--format") or ("ogb" if path.is_dir() else None)
     if not path.exists():
         raise missing(path)

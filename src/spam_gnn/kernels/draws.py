@@ -15,7 +15,7 @@ _S12, _S27, _S30, _S31 = np.uint64(12), np.uint64(27), np.uint64(30), np.uint64(
 
 
 @compiled
-def _splitmix(x: Any) -> Any:
+def splitmix(x: Any) -> Any:
     x = x + _GOLDEN
     x = (x ^ (x >> _S30)) * _MIX_1
     x = (x ^ (x >> _S27)) * _MIX_2
@@ -25,10 +25,10 @@ def _splitmix(x: Any) -> Any:
 @compiled
 def _draw(first: Any, second: Any, seeds: Any, low: Any, high: Any, negative: Any, positive: Any) -> None:
     for k in range(seeds.size):
-        word = _splitmix(seeds[k])
+        word = splitmix(seeds[k])
         for e in range(first.size):
-            pair = _splitmix(_splitmix(first[e]) ^ (second[e] * _MIX_2))
-            uniform = ((_splitmix(pair ^ word) >> _S12) + 0.5) * 2.0**-52
+            pair = splitmix(splitmix(first[e]) ^ (second[e] * _MIX_2))
+            uniform = ((splitmix(pair ^ word) >> _S12) + 0.5) * 2.0**-52
             negative[k, e] = uniform <= low[e]
             positive[k, e] = uniform > high[e]
 

@@ -76,9 +76,15 @@ def symmetrise(logits: Tensor, graph: Graph) -> Tensor:
 
 def edge_evidence(graph: Graph) -> Tensor:
     """(m, 2): what an edge looks like without any label: feature similarity and how busy its ends are, standardised."""
-    return torch.stack([_standardised(graph.feature_cosine), _standardised(graph.edge_log_degree)], dim=1)
+    mean, spread = evidence_moments(graph) if graph.part is None else graph.part.evidence
+    values = (graph.feature_cosine, graph.edge_log_degree)
+    return torch.stack([(v - m) / s for v, m, s in zip(values, mean, spread, strict=True)], dim=1)
 
 
-def _standardised(values: Tensor) -> Tensor:
-    spread = values.std(correction=0) if values.numel() else values.new_ones(())
-    return (values - values.mean()) / spread.clamp(min=1e-6) if values.numel() else values
+def evidence_moments(graph: Graph) -> Tensor:
+    """(2, 2): mean and spread of the edges' similarity and log degree; what makes them comparable between graphs."""
+    values = (graph.feature_cosine, graph.edge_log_degree)
+    if graph.num_edges == 0:
+        return torch.tensor([[0.0, 0.0], [1.0, 1.0]])
+    spread = torch.stack([v.std(correction=0).clamp(min=1e-6) for v in values])
+    return torch.stack([torch.stack([v.mean() for v in values]), spread])

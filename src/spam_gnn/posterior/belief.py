@@ -181,11 +181,10 @@ class BeliefPosterior(SignPosterior):
 
     def _judge_by_cavity(self, graph: Graph, cavity: Tensor, weights: Tensor, boost: Tensor) -> Tensor:
         """(m, 3): one judgement per pair, the same for both directions, because every w is symmetric."""
-        like = torch.stack([((w @ cavity[0]) * cavity[1]).sum(0) for w in weights])
         if graph.directed:
-            return torch.log_softmax((like * boost + _FLOOR).log(), 0).t()
+            return _judged(cavity[0], cavity[1], weights, boost).t()
         pairs = graph.pairs
-        log_q = torch.log_softmax((like * boost.index_select(1, pairs.edge) + _FLOOR).log(), 0)
+        log_q = _judged(cavity[0], cavity[1], weights, boost.index_select(1, pairs.edge))
         return log_q.index_select(1, pairs.of_edge).t()
 
     def edge_log_evidence(self, distribution: SignDistribution, graph: Graph) -> Tensor:
@@ -203,6 +202,12 @@ def _cavity(belief: Tensor, end: Tensor, heard: Tensor | None) -> Tensor:
     if heard is None:
         return torch.softmax(belief, 0).index_select(1, end)
     return torch.softmax(belief.index_select(1, end) - heard, 0)
+
+
+def _judged(first: Tensor, second: Tensor, weights: Tensor, boost: Tensor) -> Tensor:
+    """(3, p): log q of edges whose ends have the beliefs `first` and `second`, (C, p) each."""
+    like = torch.stack([((w @ first) * second).sum(0) for w in weights])
+    return torch.log_softmax((like * boost + _FLOOR).log(), 0)
 
 
 def _log_message(speaker: Tensor, weights: Tensor, boost: Tensor) -> Tensor:

@@ -21,7 +21,11 @@ class SimilarityPosterior(SignPosterior):
         self.bias = nn.Parameter(torch.tensor([0.0, 0.0, 0.5]))
 
     def forward(self, graph: Graph, context: Tensor, generator: torch.Generator | None = None) -> SignDistribution:  # noqa: ARG002
-        return SignDistribution(torch.log_softmax(edge_evidence(graph) @ self.weight.t() + self.bias, -1))
+        return SignDistribution(self.judge(edge_evidence(graph)))
+
+    def judge(self, evidence: Tensor) -> Tensor:
+        """(p, 3) log probabilities of edges with that evidence (p, 2)."""
+        return torch.log_softmax(evidence @ self.weight.t() + self.bias, -1)
 
 
 class FixedPosterior(SignPosterior):

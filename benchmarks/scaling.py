@@ -1,0 +1,71 @@
+"""What training beyond one batch and one process costs and gives. Each part writes its figures into `benchmarks/scaling.json`
+and the page `benchmarks/scaling.md` anew.
+
+    python benchmarks/scaling.py patents     # surrogate:snap-patents at 1/8, 1/4, 1/2 and whole: an epoch, a K = 4 prediction
+    python benchmarks/scaling.py accuracy    # sampled and clustered against whole-graph training, pubmed and cornell5
+    python benchmarks/scaling.py processes   # two processes against one
+    python benchmarks/scaling.py kills       # kill -9 of a worker at random moments
+    python benchmarks/scaling.py limit       # 20 graphs under a limit of 4 GiB
+    python benchmarks/scaling.py memory      # peaks that the coefficients of the memory plan are fitted to
+
+Large graphs are kept in `$SPAM_GNN_SCALING` (a folder; the system's temporary one by default).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import tempfile
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import scaling_accuracy
+import scaling_limits
+import scaling_processes
+import scaling_sizes
+from table import provenance
+
+HERE = Path(__file__).parent
+PARTS: dict[str, tuple[str, Callable[[Path], Iterable[dict[str, Any]]]]] = {
+    "patents": ("Size: surrogate:snap-patents from a converted folder", scaling_sizes.measure),
+    "accuracy": ("Accuracy of batches against the whole graph", scaling_accuracy.measure),
+    "processes": ("Two processes against one", scaling_processes.throughput),
+    "kills": ("kill -9 of a worker at random moments", scaling_processes.kills),
+    "limit": ("Twenty graphs under a limit of 4 GiB (RLIMIT_DATA)", scaling_limits.measure),
+    "memory": ("Peaks that the memory plan is fitted to", scaling_limits.peaks),
+}
+
+
+def main() -> None:
+    asked = sys.argv[1:] or list(PARTS)
+    place = Path(os.environ.get("SPAM_GNN_SCALING", tempfile.gettempdir())) / "spam-gnn-scaling"
+    place.mkdir(parents=True, exist_ok=True)
+    stored = HERE / "scaling.json"
+    found: dict[str, Any] = json.loads(stored.read_text()) if stored.exists() else {}
+    for name in asked:
+        rows: list[dict[str, Any]] = []
+        for row in PARTS[name][1](place):
+            rows.append(row)
+            found[name] = {"measured": provenance(), "rows": rows}
+            stored.write_text(json.dumps(found, indent=1) + "\n")
+            (HERE / "scaling.md").write_text(page(found))
+
+
+def page(found: dict[str, Any]) -> str:
+    """All parts measured so far, each with its command and machine."""
+    lines = ["# Scaling, measured", "", "Made by `benchmarks/scaling.py`; what is missing here has not been measured yet."]
+    for name, (title, _) in PARTS.items():
+        if name not in found:
+            continue
+        rows = found[name]["rows"]
+        head = list(rows[0])
+        lines += ["", f"## {title}", "", f"`python benchmarks/scaling.py {name}`. {found[name]['measured']}", ""]
+        lines += ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
+        lines += ["| " + " | ".join(str(row.get(key, "")) for key in head) + " |" for row in rows]
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,132 @@
+"""Exact prediction of SpaM layer by layer: no tensor of (K x nodes x width) or (edges x width) is ever made.
+
+Each layer goes over blocks, ranges of nodes with all they hear, and a few of the K samples at a time. Signs are drawn again
+for each block from the identities of its edges, so the result is that of `SpaM.predict` on the whole graph, up to the
+rounding of sums.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from spam_gnn.graph import Graph
+from spam_gnn.inference.beliefs import sign_distribution
+from spam_gnn.inference.pieces import Blocks, features_of, node_ranges, scratch
+from spam_gnn.inference.signs import SignSource
+from spam_gnn.kernels import compile_ahead
+from spam_gnn.layer import S2Conv
+from spam_gnn.loading.cut import Whole
+from spam_gnn.model import SpaM, directions_of
+from spam_gnn.posterior import SignDistribution
+from spam_gnn.prediction import Prediction
+
+_STATE = 1 << 24  # numbers in the states of all nodes that are kept at a time; decides how many samples go together
+
+
+@dataclass(frozen=True, eq=False)
+class Judgement:
+    """A prediction for every node, and the posterior over the signs of every stored edge, if the model has one."""
+
+    prediction: Prediction
+    distribution: SignDistribution | None
+
+
+@torch.no_grad()
+def predict_layerwise(model: SpaM, graph: Graph, seed: int, samples: int | None = None) -> Judgement:
+    """`SpaM.predict` and `SpaM.edge_distribution` of a graph as the user gave it, in memory that does not grow with K.
+
+    Args:
+        graph: not prepared; features and edges may live on disk.
+        seed, samples: as for `SpaM.predict`.
+    """
+    with torch.enable_grad():  # it tries a backward pass
+        compile_ahead(model.config.kernel, str(model.classify_bias.device))
+    whole = Whole.of(model.structure(graph))
+    distribution = sign_distribution(model, whole)
+    source = SignSource(model.config, whole.graph, distribution, seed, samples or model.config.predict_samples)
+    position = None if model.position is None else model.position.columns(graph)
+    pass_ = _Pass(model, whole.graph, source, position)
+    return Judgement(pass_.prediction(), distribution)
+
+
+class _Pass:
+    """The network over one graph and its signs."""
+
+    def __init__(self, model: SpaM, graph: Graph, signs: SignSource, position: Tensor | None) -> None:
+        self.model, self.graph, self.signs, self.position = model, graph, signs, position
+        self.blocks = Blocks(graph, directions_of(model.config))
+
+    def prediction(self) -> Prediction:
+        c, n = self.model.config, self.graph.num_nodes
+        first, hidden = self._entering()
+        log_prob = scratch(self.signs.count, n, self.model.num_classes)
+        widest = max(conv.projections.shape[1] for conv in self.model.convs if isinstance(conv, S2Conv))
+        size = max(1, min(_STATE // max(1, n * (widest + 2 * c.hidden)), self.signs.count))
+        for begin in range(0, self.signs.count, size):
+            samples = range(begin, min(begin + size, self.signs.count))
+            log_prob[begin : samples.stop] = self._samples(first, hidden, samples)
+        weight = torch.full((self.signs.count,), 1.0 / self.signs.count).log()
+        return Prediction(log_prob, weight)
+
+    def _entering(self) -> tuple[Tensor, Tensor | None]:
+        """The first layer's projections (1, n, widths), shared by all samples, and H0 (1, n, hidden) where it is kept."""
+        model, n, distribution = self.model, self.graph.num_nodes, self.signs.distribution
+        conv = model.convs[0]
+        assert isinstance(conv, S2Conv)
+        projections = conv.projections
+        out = scratch(1, n, projections.shape[1])
+        kept = scratch(1, n, model.config.hidden) if model.config.residual and model.config.encoder else None
+        for rows in node_ranges(n):
+            features = model.scaler.scaled(features_of(self.graph, rows))
+            here = None if distribution is None else SignDistribution(
+                distribution.log_prob[:0], tuple(logits[rows] for logits in distribution.node_logits)
+            )  # fmt: skip
+            hidden = model._encode(features, here, None, None if self.position is None else self.position[rows])
+            out[:, rows] = features.project(projections) if hidden is None else hidden @ projections
+            if kept is not None and hidden is not None:
+                kept[:, rows] = hidden
+        return out, kept
+
+    def _samples(self, projected: Tensor, hidden: Tensor | None, samples: range) -> Tensor:
+        """(len(samples), n, C) log probabilities."""
+        model, n = self.model, self.graph.num_nodes
+        result = torch.empty(len(samples), n, model.num_classes)
+        for place, (conv, norm) in enumerate(zip(model.convs, model.norms, strict=True)):
+            assert isinstance(conv, S2Conv)
+            if place > 0 and hidden is not None:
+                projected = self._projected(hidden, conv.projections)
+            last = place + 1 == len(model.convs)
+            fresh = None if last else scratch(len(samples), n, model.config.hidden)
+            for rows in self.blocks.ranges():
+                state = torch.relu(norm(self._layer(conv, projected, rows, samples)))
+                if model.config.residual and hidden is not None:
+                    state = state + hidden[:, rows]
+                if fresh is not None:
+                    fresh[:, rows] = state
+                else:
+                    logits = state @ model.classify_weight + model.classify_bias
+                    result[:, rows] = torch.log_softmax(logits, -1)
+            hidden = fresh
+        return result
+
+    def _projected(self, hidden: Tensor, projections: Tensor) -> Tensor:
+        out = scratch(hidden.shape[0], hidden.shape[1], projections.shape[1])
+        for rows in node_ranges(hidden.shape[1]):
+            out[:, rows] = hidden[:, rows] @ projections
+        return out
+
+    def _layer(self, conv: S2Conv, projected: Tensor, rows: slice, samples: range) -> Tensor:
+        """One layer for a range of nodes: (len(samples), rows, hidden)."""
+        block = self.blocks.block(rows)
+        edges, neighbours = torch.cat(block.edges), []
+        begin = 0
+        for messages in block.neighbours:  # signs are drawn for all directions at once, each message knows its place
+            edge = torch.arange(begin, begin + messages.count)
+            neighbours.append(type(messages)(messages.num_nodes, messages.source, messages.target, edge))
+            begin += messages.count
+        signs = self.signs.of(edges, samples)
+        heard = projected.index_select(1, block.nodes)
+        return conv.pass_projected(heard, tuple(neighbours), signs, block.rows).hidden

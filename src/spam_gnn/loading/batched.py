@@ -1,0 +1,195 @@
+"""Batched feeds: neighbour-sampled batches through PyG's `NodeLoader`, and clusters of the graph."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+from torch_geometric.loader import NodeLoader
+
+from spam_gnn.contract import NodeModel
+from spam_gnn.errors import BadInput
+from spam_gnn.graph import Graph
+from spam_gnn.loading.clusters import Clusters
+from spam_gnn.loading.cut import Chosen, Whole
+from spam_gnn.loading.feed import Feed, Piece, Tally, WholeFeed
+from spam_gnn.loading.sampler import make_sampler
+from spam_gnn.randomness import node_uniforms, seed_for, stream
+from spam_gnn.team import Team
+
+BatchKind = str  # "whole", "neighbours" or "clusters"
+
+
+@dataclass(frozen=True)
+class BatchConfig:
+    """How a graph is cut into batches; with `size` 0 and no clusters it is taken whole.
+
+    The results do not depend on the number of processes: `together` batches make one step, whoever works on them.
+    """
+
+    size: int = 0  # seeds of a neighbour-sampled batch
+    neighbours: tuple[int, ...] = (10, 10)  # per hop; -1 for all
+    clusters: int = 0  # parts that METIS cuts the graph into; each batch joins `joined` of them
+    joined: int = 4
+    together: int = 1  # batches whose gradients make one step of the optimiser
+    val_limit: int = 50_000  # validation nodes looked at after an epoch: these many at most, always the same
+
+    def __post_init__(self) -> None:
+        for name in ("size", "clusters"):
+            if getattr(self, name) < 0:
+                raise BadInput(f"batches.{name}: found {getattr(self, name)}; use 0 or more")
+        for name in ("joined", "together", "val_limit"):
+            if getattr(self, name) < 1:
+                raise BadInput(f"batches.{name}: found {getattr(self, name)}; use 1 or more")
+        if self.size and self.clusters:
+            raise BadInput("--batch-size and --clusters: found both; give one or the other")
+        if not self.neighbours or any(k == 0 or k < -1 for k in self.neighbours):
+            raise BadInput(f"--neighbours: found {self.neighbours}; give a number of 1 or more per hop, or -1 for all")
+
+    @property
+    def kind(self) -> BatchKind:
+        return "neighbours" if self.size else "clusters" if self.clusters else "whole"
+
+
+def make_feed(model: NodeModel, graph: Graph, config: BatchConfig, seed: int, team: Team) -> Feed:
+    """The feed a configuration names."""
+    if config.kind == "whole":
+        if team.size > 1:
+            raise BadInput(f"--workers: found {team.size} for a graph taken whole; add --batch-size or --clusters")
+        return WholeFeed(model, graph)
+    if not model.takes_batches:
+        raise BadInput(f"batches: {type(model).__name__} needs the whole graph; leave --batch-size and --clusters out")
+    whole = Whole.of(model.structure(graph))
+    if config.kind == "clusters":
+        return ClusterFeed(whole, config, seed, team)
+    return NeighbourFeed(whole, config, seed, team)
+
+
+@dataclass(frozen=True, eq=False)
+class _Job:
+    """A batch to be made: its number, what it starts from, and its share of step and epoch."""
+
+    number: int
+    start: Tensor
+    weight: float
+    share: float
+
+
+@dataclass(eq=False)
+class BatchedFeed(Feed):
+    """What both kinds share: batches in a seeded order, dealt out to the processes of a team, weighted by their targets."""
+
+    whole: Whole
+    config: BatchConfig
+    seed: int
+    team: Team
+
+    @abstractmethod
+    def starts(self, targets: Tensor, seed: int, epoch: int) -> list[tuple[Tensor, int]]:
+        """What each batch of an epoch starts from, and how many targets it has; `targets` (n,) bool."""
+
+    @abstractmethod
+    def batches(self, jobs: list[tuple[int, Tensor]], epoch: int) -> Iterator[Graph]:
+        """The batches, cut but not prepared, of (number, start) pairs."""
+
+    def steps(self, model: NodeModel, seed: int, epoch: int) -> Iterator[list[Piece]]:
+        targets = model.targets(self.whole.graph, seed, epoch)
+        jobs = self._jobs(self.starts(targets, seed, epoch))
+        mine = [job for step in jobs for job in step]
+        graphs = self.batches([(job.number, job.start) for job in mine], epoch)
+        for step in jobs:
+            yield [Piece(model.prepare(next(graphs)), job.weight, job.share) for job in step]
+
+    def _jobs(self, starts: list[tuple[Tensor, int]]) -> list[list[_Job]]:
+        """Step by step, the jobs of this process; one that has none left helps with weight 0, so that all meet."""
+        rank, size, together = self.team.rank, self.team.size, self.config.together
+        total, steps = sum(count for _, count in starts), []
+        for begin in range(0, len(starts), together):
+            numbers = range(begin, min(begin + together, len(starts)))
+            here = sum(starts[i][1] for i in numbers)
+            own = [_Job(i, starts[i][0], starts[i][1] / here, starts[i][1] / total) for i in numbers[rank::size]]
+            steps.append(own or [_Job(begin, starts[begin][0], 0.0, 0.0)])
+        return steps
+
+    def _looked_at(self) -> Tensor:
+        """(n,) bool: validation nodes, at most as many as configured, and as many training nodes."""
+        graph = self.whole.graph
+        draw = node_uniforms(graph.identity, seed_for(0, "looked at"))
+        chosen = [_first(mask, draw, self.config.val_limit) for mask in (graph.val_mask, graph.train_mask)]
+        return chosen[0] | chosen[1]
+
+
+def _first(mask: Tensor, draw: Tensor, most: int) -> Tensor:
+    """The `most` nodes of a mask with the smallest draws."""
+    if int(mask.sum()) <= most:
+        return mask
+    return mask & (draw <= draw[mask].kthvalue(most).values)
+
+
+class NeighbourFeed(BatchedFeed):
+    """Seeds in random order, `size` at a time, each with sampled neighbours of its neighbours."""
+
+    def starts(self, targets: Tensor, seed: int, epoch: int) -> list[tuple[Tensor, int]]:
+        nodes = torch.nonzero(targets).reshape(-1)
+        order = nodes[torch.randperm(len(nodes), generator=stream(seed, "batches", epoch))]
+        return [(part, len(part)) for part in order.split(self.config.size)]
+
+    def batches(self, jobs: list[tuple[int, Tensor]], epoch: int) -> Iterator[Graph]:
+        nodes = torch.cat([start for _, start in jobs])
+        cuts = torch.tensor([len(start) for _, start in jobs]).cumsum(0).tolist()
+        places = [list(range(a, b)) for a, b in zip([0, *cuts[:-1]], cuts, strict=True)]
+        graph = self.whole.graph
+        data = Data(edge_index=graph.edge_index, num_nodes=graph.num_nodes)
+        sampler = make_sampler(graph, self.config.neighbours, self.seed).at_epoch(epoch)
+        loader = NodeLoader(data, sampler, nodes, batch_sampler=places)
+        for (number, _), batch in zip(jobs, loader, strict=True):
+            counted = torch.arange(len(batch.n_id)) < batch.batch_size
+            chosen = Chosen(batch.n_id, batch.edge_index[0], batch.edge_index[1], batch.e_id)
+            yield self.whole.cut(chosen, counted, number)
+
+    def evaluate(self, model: NodeModel, seed: int, samples: int) -> dict[str, float]:
+        tally, looked = Tally(), torch.nonzero(self._looked_at()).reshape(-1)
+        parts = list(looked.split(self.config.size))
+        jobs = list(enumerate(parts))[self.team.rank :: self.team.size]
+        for batch in self.batches(jobs, 0) if jobs else ():
+            seeds = batch.part.counted if batch.part is not None else batch.train_mask
+            log_prob = model.predict(model.prepare(batch), seed, samples=samples).log_marginal[seeds]
+            tally.add(log_prob, batch.y[seeds], batch.train_mask[seeds], batch.val_mask[seeds])
+        return tally.result(self.team)
+
+
+@dataclass(eq=False)
+class ClusterFeed(BatchedFeed):
+    """Parts of the graph that few edges leave (METIS), `joined` of them at a time with the edges among them."""
+
+    parts: Clusters = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.parts = Clusters.of(self.whole.graph, self.config.clusters)
+
+    def _groups(self, seed: int, epoch: int) -> list[Tensor]:
+        order = torch.randperm(self.parts.count, generator=stream(seed, "clusters", epoch))
+        return list(order.split(self.config.joined))
+
+    def starts(self, targets: Tensor, seed: int, epoch: int) -> list[tuple[Tensor, int]]:
+        counts = self.parts.counts(targets)
+        groups = [(group, int(counts[group].sum())) for group in self._groups(seed, epoch)]
+        return [(group, count) for group, count in groups if count]
+
+    def batches(self, jobs: list[tuple[int, Tensor]], epoch: int) -> Iterator[Graph]:  # noqa: ARG002 - parts do not change
+        for number, group in jobs:
+            chosen = self.parts.induced(group)
+            yield self.whole.cut(chosen, torch.ones(len(chosen.nodes), dtype=torch.bool), number)
+
+    def evaluate(self, model: NodeModel, seed: int, samples: int) -> dict[str, float]:
+        tally, looked = Tally(), self._looked_at()
+        jobs = list(enumerate(self._groups(self.seed, 0)))[self.team.rank :: self.team.size]
+        for (_, group), batch in zip(jobs, self.batches(jobs, 0), strict=True):
+            seen = looked[self.parts.nodes(group)]
+            log_prob = model.predict(model.prepare(batch), seed, samples=samples).log_marginal[seen]
+            tally.add(log_prob, batch.y[seen], batch.train_mask[seen], batch.val_mask[seen])
+        return tally.result(self.team)

@@ -1,0 +1,161 @@
+"""`Plan`: what a run will need and what is there, before the first epoch; whole graph, batches, or an honest refusal.
+
+The estimates are sums of terms in the sizes of the graph and of the model. Their coefficients were fitted to measured peaks of
+anonymous memory (mapped files cost none, their pages are given back): `python benchmarks/scaling.py memory`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import torch
+
+from spam_gnn.config import SpaMConfig
+from spam_gnn.data.folder import FolderFacts
+from spam_gnn.errors import TooLarge
+from spam_gnn.graph import Graph
+from spam_gnn.loading.batched import BatchConfig
+from spam_gnn.position import PositionShape
+from spam_gnn.resources import MemoryLimit
+
+MARGIN = 1.25  # how far an estimate may be wrong before a run that was let through fails
+_SIZES = (8192, 2048, 512, 128)  # seeds of a batch that are tried in turn
+_PROCESS = 400.0 * 2**20  # Python, torch, numba and their buffers
+# Bytes of a training epoch and a validation per: node, stored edge, stored feature value, (sample, node, unit, layer),
+# (sample, edge), (class, edge), and (node, column of its position).
+_EPOCH = {"node": 1765.0, "edge": 133.0, "value": 13.0, "state": 64.5, "sign": 16.0, "message": 70.0, "position": 28.0}
+# Bytes of an exact prediction in pieces and of writing its tables: of its pieces, and per node, stored edge, and (sample,
+# class, node).
+_RESULT = {"start": 80.0 * 2**20, "node": 200.0, "edge": 102.0, "probability": 10.0}
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """What the memory of a run depends on.
+
+    Args:
+        edges: stored edges, as the network sees them.
+        values: stored feature values.
+        mapped: whether features and edges live on disk.
+        columns: of the position of a node, 0 without.
+    """
+
+    nodes: int
+    edges: int
+    values: int
+    classes: int
+    mapped: bool
+    columns: int = 0
+
+    @staticmethod
+    def of_folder(facts: FolderFacts, config: SpaMConfig) -> Sizes:
+        """Of a converted graph that has not been opened."""
+        edges = facts.mirrored if config.directions == "undirected" else facts.edges
+        return Sizes(facts.nodes, edges, facts.nonzeros, len(facts.class_names), True,
+                     _columns(config, facts.nodes, facts.edges, facts.directed))  # fmt: skip
+
+    @staticmethod
+    def of_graph(graph: Graph, config: SpaMConfig) -> Sizes:
+        """Of a graph in memory; the mirrored edges of a directed one are at most twice as many."""
+        doubled = graph.directed and config.directions == "undirected"
+        values = graph.x.values().numel() if graph.x.layout == torch.sparse_csr else graph.x.numel()
+        return Sizes(graph.num_nodes, graph.num_edges * (2 if doubled else 1), values, graph.num_classes, False,
+                     _columns(config, graph.num_nodes, graph.num_edges, graph.directed))  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The choice and the numbers behind it, in bytes; the record of a run holds it."""
+
+    kind: str
+    batch_size: int
+    needed: float
+    whole: float
+    there: float
+    limit: str
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    def sentence(self) -> str:
+        """What the run says before it begins."""
+        how = "the whole graph at once" if self.kind == "whole" else (
+            f"batches of {self.batch_size} seeds" if self.batch_size else "clusters")  # fmt: skip
+        more = "" if self.kind == "whole" else f" (the whole graph at once: {_size(self.whole)})"
+        return f"memory: {how}, about {_size(self.needed)} needed{more}, {_size(self.there)} there ({self.limit})"
+
+
+def bytes_whole(sizes: Sizes, c: SpaMConfig) -> float:
+    """Peak of training on the whole graph and predicting it at once."""
+    samples = max(c.samples, 1)
+    return _PROCESS + (
+        _EPOCH["node"] * sizes.nodes
+        + _EPOCH["edge"] * sizes.edges
+        + _EPOCH["value"] * sizes.values
+        + _EPOCH["state"] * samples * sizes.nodes * c.hidden * c.layers
+        + _EPOCH["sign"] * samples * sizes.edges
+        + _EPOCH["message"] * sizes.classes * sizes.edges
+        + _EPOCH["position"] * sizes.columns * sizes.nodes
+    )
+
+
+def _columns(c: SpaMConfig, nodes: int, edges: int, directed: bool) -> int:
+    shape = PositionShape.wanted(c.position, c.position_rank, nodes, edges, directed=directed) if c.encoder else None
+    return 0 if shape is None else shape.width
+
+
+def bytes_in_batches(sizes: Sizes, c: SpaMConfig, batches: BatchConfig) -> float:
+    """Peak of training in batches, or of the exact prediction after it, whichever is larger."""
+    batch = bytes_whole(_batch(sizes, batches), c)
+    result = _PROCESS + (
+        _RESULT["start"]
+        + _RESULT["node"] * sizes.nodes
+        + _RESULT["edge"] * sizes.edges
+        + _RESULT["probability"] * c.predict_samples * sizes.classes * sizes.nodes
+    )
+    held = 0.0 if sizes.mapped else 4.0 * sizes.values + 24.0 * sizes.edges
+    return held + max(batch + 24.0 * sizes.nodes, result)
+
+
+def _batch(sizes: Sizes, batches: BatchConfig) -> Sizes:
+    """The sizes of a batch: what its seeds can reach, no more than there is."""
+    if batches.kind == "clusters":
+        share = min(1.0, batches.joined / batches.clusters)
+        nodes, edges = sizes.nodes * share, sizes.edges * share
+    else:
+        degree, layer, nodes, edges = sizes.edges / max(sizes.nodes, 1), float(batches.size), float(batches.size), 0.0
+        for most in batches.neighbours:
+            layer *= degree if most < 0 else min(float(most), degree)
+            nodes, edges = nodes + layer, edges + 2.0 * layer
+    nodes, edges = min(nodes, float(sizes.nodes)), min(edges, float(sizes.edges))
+    values = sizes.values * nodes / max(sizes.nodes, 1)
+    return replace(sizes, nodes=int(nodes), edges=int(edges), values=int(values), columns=0)
+
+
+def choose(sizes: Sizes, config: SpaMConfig, asked: BatchConfig, limit: MemoryLimit, name: str) -> tuple[BatchConfig, Plan]:
+    """What the user asked for, if it fits; the whole graph or the largest batches that fit, if nothing was asked for.
+
+    Raises:
+        TooLarge: neither fits; the message has the numbers, and what would.
+    """
+    whole = bytes_whole(sizes, config)
+    options = [asked] if asked.kind != "whole" else [asked, *(replace(asked, size=size) for size in _SIZES)]
+    tried = [(option, whole if option.kind == "whole" else bytes_in_batches(sizes, config, option)) for option in options]
+    for option, needed in tried:
+        if needed * MARGIN <= limit.bytes:
+            return option, Plan(option.kind, option.size, needed, whole, limit.bytes, limit.what)
+    least = min(needed for _, needed in tried)
+    smallest = bytes_in_batches(sizes, replace(config, predict_samples=1, samples=1), replace(asked, size=64, clusters=0))
+    advice = "use --batch-size 64 --set samples=1 --set predict_samples=1" if smallest * MARGIN <= limit.bytes else (
+        "raise the limit, or use a machine with more memory")  # fmt: skip
+    if not sizes.mapped:
+        advice = f"write it to a folder first (spam-gnn convert) and train from that; {advice}"
+    raise TooLarge(
+        f"memory: {name} needs about {_size(whole)} whole and {_size(least)} in batches, with a margin of "
+        f"{MARGIN - 1:.0%}, and {_size(limit.bytes)} are there ({limit.what}); {advice}"
+    )
+
+
+def _size(count: float) -> str:
+    return f"{count / 2**30:.1f} GiB" if count >= 2**30 else f"{count / 2**20:.0f} MiB"

@@ -1,0 +1,75 @@
+"""Prediction layer by layer: equal to that of the whole graph at once, for every kind of model and however small the pieces."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from spam_gnn import SpaM, SpaMConfig, csbm
+from spam_gnn.errors import BadInput
+from spam_gnn.graph import Graph
+from spam_gnn.inference import layerwise, pieces
+from spam_gnn.inference.layerwise import predict_layerwise
+from test_model import ABLATIONS, SMALL
+
+
+@pytest.fixture(autouse=True)
+def small_pieces(monkeypatch):
+    """Pieces so small that every graph of these tests needs many, and one sample at a time."""
+    monkeypatch.setattr(pieces, "NODES_AT_A_TIME", 7)
+    monkeypatch.setattr(pieces, "EDGES_AT_A_TIME", 23)
+    monkeypatch.setattr(layerwise, "_STATE", 20_000)
+
+
+def directed(graph: Graph) -> Graph:
+    keep = torch.rand(graph.num_edges, generator=torch.Generator().manual_seed(1)) < 0.6
+    return Graph.build(graph.x, graph.edge_index[:, keep], graph.y, train_mask=graph.train_mask, val_mask=graph.val_mask,
+                       test_mask=graph.test_mask, directed=True)  # fmt: skip
+
+
+def compare(graph, **settings):
+    config = SpaMConfig.preset(settings.pop("preset", "default")).with_settings({**SMALL, **settings})
+    model = SpaM(graph.num_features, graph.num_classes, config, seed=1)
+    model.begin(graph, 0)
+    with torch.no_grad():  # weights that make every part of the posterior matter
+        for parameter in model.parameters():
+            parameter += 0.1 * torch.randn(parameter.shape, generator=torch.Generator().manual_seed(parameter.numel()))
+    prepared = model.prepare(graph)
+    whole, in_pieces = model.predict(prepared, seed=5), predict_layerwise(model, graph, seed=5)
+    torch.testing.assert_close(in_pieces.prediction.log_prob, whole.log_prob, atol=1e-5, rtol=0)
+    torch.testing.assert_close(in_pieces.prediction.log_weight, whole.log_weight)
+    expected = model.edge_distribution(prepared)
+    assert (expected is None) == (in_pieces.distribution is None)
+    if expected is not None and in_pieces.distribution is not None:
+        torch.testing.assert_close(in_pieces.distribution.log_prob, expected.log_prob, atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize("name", [name for name in ABLATIONS if name != "gcn posterior"])
+def test_equal_to_the_whole_graph_at_once(name):
+    compare(csbm(nodes=80, feature_strength=2.0, seed=3), **ABLATIONS[name])
+
+
+@pytest.mark.parametrize("settings", [
+    {"directions": "both"}, {"directions": "out"}, {"directions": "in"}, {"directions": "undirected"},
+    {"directions": "both", "belief_rounds": 0}, {"residual": True, "norm": "layer", "layers": 3}, {"belief_rounds": 4},
+    {"preset": "paper", "posterior": "similarity"}, {"coder": "unrolled"},
+])  # fmt: skip
+def test_directed_graphs_and_deeper_models(settings):
+    compare(directed(csbm(nodes=80, feature_strength=2.0, seed=4)), **settings)
+
+
+def test_sparse_features():
+    graph = csbm(nodes=60, seed=5)
+    x = (graph.x * (graph.x.abs() > 1.8)).abs().to_sparse_csr()
+    compare(Graph.build(x, graph.edge_index, graph.y, train_mask=graph.train_mask, directed=False))
+
+
+def test_large_scratch_lives_in_a_file(monkeypatch):
+    monkeypatch.setattr(pieces, "_IN_MEMORY", 100)
+    compare(csbm(nodes=60, seed=6))
+
+
+def test_a_posterior_without_pieces_is_refused():
+    graph = csbm(nodes=40, seed=0)
+    with pytest.raises(BadInput, match="in pieces of 'gcn'"):
+        predict_layerwise(SpaM(graph.num_features, 3, SpaMConfig(posterior="gcn")), graph, 0)
