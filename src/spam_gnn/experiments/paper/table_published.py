@@ -67,7 +67,7 @@ class Beside:
 
 
 def specs(store: RunStore) -> list[RunSpec]:  # noqa: ARG001 - the plan does not depend on results
-    """Runs that the two tables of accuracies have as well, where somebody has published a figure; then those with stated settings."""
+    """Runs that the accuracy tables have as well, where somebody has published a figure; then those with stated settings."""
     pairs = [(data, system) for data in present(DATASETS) for system in dict.fromkeys(f.system for f in figures(data))]
     equal = [
         table_run(data, system, _split(data, turn), turn)
