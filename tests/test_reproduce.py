@@ -257,3 +257,17 @@ def test_a_published_figure_is_recognised_within_two_deviations_and_not_above(re
     assert lines["MLP"][1:3] == ("1 of 1", "texas")  # 83.0 here, 81.9 +- 4.8 published
     assert "BGCN" in result.verdict.partition("nobody's figure is known for")[2]
     assert "MLP" in result.verdict.partition("not yet")[2]  # one dataset is not enough
+
+
+def test_runs_with_stated_settings_are_held_against_their_own_source_only(monkeypatch):
+    monkeypatch.setattr(table_published, "present", tuple)
+    planned = table_published.specs(RunStore(Path("nowhere")))
+    runs = [spec for spec in planned if spec.model == "gcnii" and spec.dataset == "texas"]
+    equal, apart = runs[:3], runs[3:]
+    assert [spec.settings.layers for spec in (*equal, *apart)] == [64] * 3 + [32] * 3
+    records = [
+        {**made_up("gcnii", spec.split, score), "spec": spec.to_json(), "hash": spec.spec_hash}
+        for group, score in ((equal, 0.58), (apart, 0.78)) for spec in group
+    ]  # fmt: skip
+    found = [(item.published.source, item.as_stated, round(item.cell.mean)) for item in table_published.comparisons(records)]
+    assert found == [("paper-main", False, 58), ("gcnii", False, 58), ("gcnii", True, 78)]

@@ -4,6 +4,9 @@ A system counts as recognised on a dataset if its mean here lies within two stan
 publication, or those measured here where it prints none. A mean above that range is marked: a stronger rendering is no
 unfair opponent, but it is not that figure. The paper's own figures for other systems often lie far from those of their
 authors, so each source is a line of its own.
+
+Where a publication states settings for a dataset (`stated.json`), the system is also run with those, as long as its
+publication trains.
 """
 
 from __future__ import annotations
@@ -16,7 +19,7 @@ from spam_gnn.experiments.paper import table_homophilic, table_main
 from spam_gnn.experiments.paper.accuracy_table import title
 from spam_gnn.experiments.paper.comparison import OURS
 from spam_gnn.experiments.paper.plan import BUDGET_SENTENCE, present, table_run
-from spam_gnn.experiments.paper.published import PublishedFigure, figures, source
+from spam_gnn.experiments.paper.published import PublishedFigure, figures, source, stated
 from spam_gnn.experiments.provenance import measured_with
 from spam_gnn.experiments.spec import RunSpec
 from spam_gnn.experiments.statistics import Cell, gather
@@ -33,10 +36,11 @@ WIDTH = 2.0  # standard deviations
 
 @dataclass(frozen=True)
 class Beside:
-    """One published figure and the runs of the same system on the same dataset."""
+    """One published figure and the runs of the same system on the same dataset, with its defaults or as stated."""
 
     published: PublishedFigure
     cell: Cell
+    as_stated: bool = False
 
     @property
     def gap(self) -> float | None:
@@ -63,12 +67,24 @@ class Beside:
 
 
 def specs(store: RunStore) -> list[RunSpec]:  # noqa: ARG001 - the plan does not depend on results
-    """Runs that the two tables of accuracies have as well, of systems and datasets somebody has published a figure of."""
-    public = table_homophilic.DATASETS
+    """Runs that the accuracy tables have as well, where somebody has published a figure; then those with stated settings."""
     pairs = [(data, system) for data in present(DATASETS) for system in dict.fromkeys(f.system for f in figures(data))]
-    return [
-        table_run(data, system, 0 if data in public else turn, turn)
+    equal = [
+        table_run(data, system, _split(data, turn), turn)
         for turn in range(SPLITS) for data, system in pairs if system in systems() and system != OURS
+    ]  # fmt: skip
+    return equal + [spec for turn in range(SPLITS) for spec in _stated_runs(turn)]
+
+
+def _split(dataset: str, turn: int) -> int:
+    return 0 if dataset in table_homophilic.DATASETS else turn  # public splits are one each
+
+
+def _stated_runs(turn: int) -> list[RunSpec]:
+    here = present(DATASETS)
+    return [
+        RunSpec.of(s.dataset, s.system, split=_split(s.dataset, turn), seed=turn, settings=s.settings, train=s.train)
+        for s in stated() if s.dataset in here
     ]  # fmt: skip
 
 
@@ -83,7 +99,7 @@ def render(records: Sequence[Record]) -> StudyResult:
     parts = [
         "Is each competing system the published one? A mean here within two standard deviations of a published mean (those of "
         "the publication, or those measured here where it prints none) is a yes; `above` is higher than that, `below` lower. "
-        f"{BUDGET_SENTENCE} Many publications train longer and tune per dataset.",
+        f"{BUDGET_SENTENCE} Many publications train longer and tune per dataset; lines of `stated` settings do the same.",
         summary.markdown(),
         "Every figure (accuracy, or ROC AUC where named; three splits or seeds):",
         full.markdown(),
@@ -94,13 +110,20 @@ def render(records: Sequence[Record]) -> StudyResult:
 
 
 def comparisons(records: Sequence[Record]) -> list[Beside]:
-    """Every published figure of a planned run, with its runs."""
-    by_metric = {"accuracy": gather(records), "roc_auc": gather(records, "roc_auc")}
-    pairs = dict.fromkeys((record["spec"]["dataset"], record["spec"]["model"]) for record in records)
-    return [
-        Beside(figure, by_metric[figure.metric].get((system, data)) or Cell({}, frozenset()))
-        for data, system in pairs for figure in figures(data) if figure.system == system and figure.metric in by_metric
-    ]  # fmt: skip
+    """Every published figure of a planned run, with its runs; stated settings only beside figures of the same source."""
+    sources = {(s.dataset, s.system): s.source for s in stated()}
+    apart = {spec.spec_hash for turn in range(SPLITS) for spec in _stated_runs(turn)}
+    found = []
+    for as_stated in (False, True):
+        group = [record for record in records if (record["hash"] in apart) == as_stated]
+        cells = {"accuracy": gather(group), "roc_auc": gather(group, "roc_auc")}
+        for data, system in dict.fromkeys((record["spec"]["dataset"], record["spec"]["model"]) for record in group):
+            found += [
+                Beside(figure, cells[figure.metric].get((system, data)) or Cell({}, frozenset()), as_stated)
+                for figure in figures(data) if figure.system == system and figure.metric in cells
+                and (not as_stated or figure.source == sources[data, system])
+            ]  # fmt: skip
+    return found
 
 
 def recognised_on(system: str, compared: Sequence[Beside]) -> list[str]:
@@ -130,9 +153,9 @@ def _full(measured: Sequence[Beside]) -> ResultTable:
         figure, spread = item.published, "" if item.cell.std is None else f" ± {item.cell.std:.1f}"
         off = "–" if item.deviations is None else f"{item.deviations:+.1f}"
         dataset = figure.dataset + (" AUC" if figure.metric == "roc_auc" else "")
-        rows.append((title(figure.system), dataset, figure.text, figure.source, f"{item.cell.mean:.1f}{spread}",
-                     item.cell.counts, f"{item.gap:+.1f}", off, item.judgement))  # fmt: skip
-    header = ("system", "dataset", "published", "source", "here", "runs", "points off", "std off", "recognised")
+        rows.append((title(figure.system), dataset, figure.text, figure.source, "stated" if item.as_stated else "default",
+                     f"{item.cell.mean:.1f}{spread}", item.cell.counts, f"{item.gap:+.1f}", off, item.judgement))  # fmt: skip
+    header = ("system", "dataset", "published", "source", "settings", "here", "runs", "points off", "std off", "recognised")
     return ResultTable(f"{NAME}-full", header, tuple(sorted(rows)))
 
 
