@@ -84,7 +84,7 @@ def test_limits_of_process_and_container_count(monkeypatch, tmp_path):
     infinite = (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
     monkeypatch.setattr(resource, "getrlimit", lambda kind: (2**20, 2**20) if kind == resource.RLIMIT_DATA else infinite)
     assert memory_limit() == MemoryLimit(0.0, "RLIMIT_DATA")  # less than what is in use already
-    monkeypatch.setattr(resource, "getrlimit", lambda kind: infinite)
+    monkeypatch.setattr(resource, "getrlimit", lambda _: infinite)
     box = "/sys/fs/cgroup/box/memory."
     group = {f"{box}max": "1000000\n", f"{box}current": "600000\n", f"{box}stat": "anon 5\nfile 100000\n",
              "/proc/self/cgroup": "0::/box\n"}  # fmt: skip
