@@ -109,7 +109,7 @@ def test_statistics_in_pieces_are_those_of_all(monkeypatch):
 
 
 def test_of_very_many_edges_the_measures_take_some_and_the_table_all(run, tmp_path, monkeypatch):
-    monkeypatch.setattr("spam_gnn.results._MOST_EDGES", 1000)
+    monkeypatch.setattr("spam_gnn.results.MOST_EDGES", 1000)
     monkeypatch.setattr("spam_gnn.results._LINES", 700)
     options = ["--epochs", 2, "--set", "hidden=8", "--set", "predict_samples=2", "--batch-size", 200, "--neighbours", "3,3"]
     assert run("train", "csbm", *options, "--out", tmp_path / "run")[0] == 0

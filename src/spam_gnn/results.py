@@ -18,6 +18,7 @@ from spam_gnn.evaluation.metrics import edge_sign_auroc, node_metrics, noise_aur
 from spam_gnn.files import write_durably
 from spam_gnn.graph import Graph
 from spam_gnn.inference.layerwise import predict_layerwise
+from spam_gnn.memory_plan import MOST_EDGES
 from spam_gnn.model import SpaM
 from spam_gnn.posterior.base import ABSENT, NEGATIVE, POSITIVE, SignDistribution
 from spam_gnn.prediction import Prediction, fit_temperature
@@ -29,7 +30,6 @@ from spam_gnn.training import TrainState
 VERDICTS = ("opposes", "noise", "helps")
 ALL = slice(None)
 _LINES = 200_000  # of a table, written at a time
-_MOST_EDGES = 4_000_000  # stored edges that the measures and the report look at
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,7 +81,7 @@ def listed_edges(graph: Graph, first: int = 0, last: int | None = None) -> torch
 
 def _excerpt(graph: Graph, distribution: SignDistribution | None) -> tuple[Graph, SignDistribution | None, list[str]]:
     """The edges that measures and the report look at: all, or of very many every so manyth, which is then said."""
-    step = -(-graph.num_edges // _MOST_EDGES)
+    step = -(-graph.num_edges // MOST_EDGES)
     if step <= 1:
         return graph, distribution, []
     part = slice(None, None, step)
