@@ -106,3 +106,17 @@ def test_statistics_in_pieces_are_those_of_all(monkeypatch):
         torch.testing.assert_close(column_moments(x), (mean, spread))
     assert [looks_like_counts(x) for x in (graph.x, sparse, graph.x.abs())] == kinds == [False, True, False]
     torch.testing.assert_close(edge_cosines(sparse, graph.edge_index), cosine)
+
+
+def test_of_very_many_edges_the_measures_take_some_and_the_table_all(run, tmp_path, monkeypatch):
+    monkeypatch.setattr("spam_gnn.results.MOST_EDGES", 1000)
+    monkeypatch.setattr("spam_gnn.results._LINES", 700)
+    options = ["--epochs", 2, "--set", "hidden=8", "--set", "predict_samples=2", "--batch-size", 200, "--neighbours", "3,3"]
+    assert run("train", "csbm", *options, "--out", tmp_path / "run")[0] == 0
+    metrics = json.loads((tmp_path / "run" / "metrics.json").read_text())
+    assert any("one in 6 stored edges" in note for note in metrics["notes"])
+    assert 0.5 < metrics["edge_sign_auroc"] <= 1.0
+    lines = (tmp_path / "run" / "edges.csv").read_text().splitlines()
+    assert len(lines) == metrics["edges"] + 1
+    assert len(set(lines)) == len(lines)
+    assert sum(line.startswith("source") for line in lines) == 1

@@ -136,7 +136,8 @@ def train(
         settings=[*(settings or []), *([] if kernel is None else [f"kernel={kernel}"])], beside=beside,
         calibrate=calibrate, device=device, out=out, resume=resume, batch_size=batch_size, neighbours=neighbours,
         clusters=clusters, workers=int(os.environ.get("WORLD_SIZE", workers)), together=together,
-    ), sys.argv[1:])  # fmt: skip
+        arguments=tuple(sys.argv[1:]),
+    ))  # fmt: skip
 
 
 @app.command()

@@ -177,21 +177,22 @@ class S2Conv(nn.Module):
         parts = [self.to_value, self.to_target if self.config.coder != "uniform" else None, self.to_self]
         return torch.cat([w for w in parts if w is not None], 1)
 
-    def _parted(self, projected: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
+    def parted(self, projected: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
         """(K or 1, n, sum of widths) -> values, targets, and the self part if there is one."""
         widths = [self.to_value.shape[1]] * (1 if self.config.coder == "uniform" else 2)
         parts = projected.split([*widths, projected.shape[-1] - sum(widths)], -1)
         return parts[0], parts[len(widths) - 1], parts[-1] if self.to_self is not None else None
 
-    def pass_projected(
-        self, projected: Tensor, neighbours: tuple[Messages, ...], signs: SignedGraphs, rows: slice = ALL_ROWS
-    ) -> LayerOutput:
-        """The layer after its input projections; the model calls it directly when the input features are sparse.
+    def pass_projected(self, projected: Tensor, neighbours: tuple[Messages, ...], signs: SignedGraphs) -> LayerOutput:
+        """The layer after its input projections; the model calls it directly when the input features are sparse."""
+        return self.pass_parts(*self.parted(projected), neighbours, signs)
 
-        `rows` are the nodes whose result is wanted, where the others are only there to be heard.
-        """
-        values, target, self_part = self._parted(projected)
-        self_part = None if self_part is None else self_part[:, rows]
+    def pass_parts(
+        self, values: Tensor, target: Tensor, self_part: Tensor | None, neighbours: tuple[Messages, ...], signs: SignedGraphs,
+        rows: slice = ALL_ROWS,
+    ) -> LayerOutput:  # fmt: skip
+        """The layer after its projections are parted; `self_part` is of the `rows` whose result is wanted, where the other
+        nodes are only there to be heard."""
         out = self.bias if self_part is None else self_part + self.bias
         norm = values.new_zeros(signs.count)
         for way, messages in enumerate(neighbours):

@@ -25,9 +25,10 @@ _PROCESS = 400.0 * 2**20  # Python, torch, numba and their buffers
 # Bytes of a training epoch and a validation per: node, stored edge, stored feature value, (sample, node, unit, layer),
 # (sample, edge), (class, edge), and (node, column of its position).
 _EPOCH = {"node": 1765.0, "edge": 133.0, "value": 13.0, "state": 64.5, "sign": 16.0, "message": 70.0, "position": 28.0}
-# Bytes of an exact prediction in pieces and of writing its tables: of its pieces, and per node, stored edge, and (sample,
-# class, node).
-_RESULT = {"start": 80.0 * 2**20, "node": 200.0, "edge": 102.0, "probability": 10.0}
+# Bytes of an exact prediction in pieces and of writing its tables: of its pieces, and per node, stored edge that the measures
+# look at, (class, node) and (sample, class, node).
+_RESULT = {"start": 80.0 * 2**20, "node": 150.0, "edge": 102.0, "belief": 24.0, "probability": 10.0}
+MOST_EDGES = 4_000_000  # stored edges that the measures and the report look at; of more, an excerpt of that size
 
 
 @dataclass(frozen=True)
@@ -111,7 +112,8 @@ def bytes_in_batches(sizes: Sizes, c: SpaMConfig, batches: BatchConfig) -> float
     result = _PROCESS + (
         _RESULT["start"]
         + _RESULT["node"] * sizes.nodes
-        + _RESULT["edge"] * sizes.edges
+        + _RESULT["edge"] * min(sizes.edges, MOST_EDGES)
+        + _RESULT["belief"] * sizes.classes * sizes.nodes
         + _RESULT["probability"] * c.predict_samples * sizes.classes * sizes.nodes
     )
     held = 0.0 if sizes.mapped else 4.0 * sizes.values + 24.0 * sizes.edges

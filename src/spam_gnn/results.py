@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from spam_gnn.evaluation.metrics import edge_sign_auroc, node_metrics, noise_aur
 from spam_gnn.files import write_durably
 from spam_gnn.graph import Graph
 from spam_gnn.inference.layerwise import predict_layerwise
+from spam_gnn.memory_plan import MOST_EDGES
 from spam_gnn.model import SpaM
 from spam_gnn.posterior.base import ABSENT, NEGATIVE, POSITIVE, SignDistribution
 from spam_gnn.prediction import Prediction, fit_temperature
@@ -69,11 +70,26 @@ def prediction_table(prediction: Prediction, graph: Graph, rows: slice = ALL) ->
     return frame
 
 
-def listed_edges(graph: Graph) -> torch.Tensor:
-    """Positions of the edges a table lists: each undirected pair once, each directed edge."""
+def listed_edges(graph: Graph, first: int = 0, last: int | None = None) -> torch.Tensor:
+    """Positions of the edges a table lists: each undirected pair once, each directed edge; of a range of stored edges."""
+    last = graph.num_edges if last is None else min(last, graph.num_edges)
     if graph.directed:
-        return torch.arange(graph.num_edges)
-    return torch.nonzero(graph.edge_index[0] < graph.edge_index[1]).reshape(-1)
+        return torch.arange(first, last)
+    ends = graph.edge_index[:, first:last]
+    return first + torch.nonzero(ends[0] < ends[1]).reshape(-1)
+
+
+def _excerpt(graph: Graph, distribution: SignDistribution | None) -> tuple[Graph, SignDistribution | None, list[str]]:
+    """The edges that measures and the report look at: all, or of very many every so manyth, which is then said."""
+    step = -(-graph.num_edges // MOST_EDGES)
+    if step <= 1:
+        return graph, distribution, []
+    part = slice(None, None, step)
+    shown = replace(
+        graph, edge_index=graph.edge_index[:, part], edge_sign=None if graph.edge_sign is None else graph.edge_sign[part]
+    )
+    judged = None if distribution is None else SignDistribution(distribution.log_prob[part], distribution.node_logits)
+    return shown, judged, [f"edge measures and the report look at one in {step} stored edges; edges.csv lists all"]
 
 
 def edge_table(
@@ -135,13 +151,14 @@ def write_results(
     temperature = fit_temperature(prediction, graph.y, graph.val_mask) if calibrate else 1.0
     prediction = prediction.tempered(temperature) if calibrate else prediction
     edge_facts: dict[str, Any] = {"edge_sign_auroc": None, "edge_sign_auroc_against": "no posterior"}
-    if distribution is not None:
-        area, against = edge_sign_auroc(distribution, prepared)
-        noise = noise_auroc(distribution, prepared)
+    shown, judged, notes = _excerpt(prepared, distribution)
+    if judged is not None:
+        area, against = edge_sign_auroc(judged, shown)
+        noise = noise_auroc(judged, shown)
         edge_facts = {
             "edge_sign_auroc": _number(area), "edge_sign_auroc_against": against,
             "noise_auroc": None if noise is None else _number(noise),
-            "mean_p_absent": float(distribution.probability[:, ABSENT].mean()) if graph.num_edges else None,
+            "mean_p_absent": float(judged.probability[:, ABSENT].mean()) if graph.num_edges else None,
         }  # fmt: skip
     metrics: dict[str, Any] = {
         "dataset": graph.name, "model": title, "split": split, "seed": seed,
@@ -149,15 +166,16 @@ def write_results(
         "epochs": state.epoch, "best_epoch": state.best_epoch, "seconds": round(state.seconds, 3),
         "prediction_seconds": round(spent, 3),
         "peak_memory_mb": round(peak_memory_mb(), 1), "temperature": temperature,
-        "samples": prediction.log_prob.shape[0], "nodes": graph.num_nodes, "edges": int(listed_edges(graph).numel()),
-        **edge_facts, "notes": list(graph.notes),
+        "samples": prediction.log_prob.shape[0], "nodes": graph.num_nodes,
+        "edges": graph.num_edges if graph.directed else graph.num_edges // 2,
+        **edge_facts, "notes": [*graph.notes, *notes],
     }  # fmt: skip
     _write_csv(folder / "history.csv", [pd.DataFrame(state.history)])
     write_predictions(folder / "predictions.csv", prediction, graph)
     if distribution is not None:
-        parts = listed_edges(prepared).split(_LINES)
+        parts = (listed_edges(prepared, begin, begin + 2 * _LINES) for begin in range(0, prepared.num_edges or 1, 2 * _LINES))
         _write_csv(folder / "edges.csv", (edge_table(distribution, prepared, listed=part) for part in parts))
-    page = render_report(report_content(metrics, prediction, distribution, prepared, state))
+    page = render_report(report_content(metrics, prediction, judged, shown, state))
     write_durably(folder / "report.html", page.encode())
     return metrics
 

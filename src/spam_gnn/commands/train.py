@@ -51,17 +51,18 @@ class TrainRequest:
     clusters: int = 0
     together: int = 0
     workers: int = 1
+    arguments: tuple[str, ...] = ()  # the command line itself
 
 
-def run_training(request: TrainRequest, arguments: list[str]) -> int:
+def run_training(request: TrainRequest) -> int:
     """Check everything that can be checked, train, and say where the results are; returns the exit code.
 
-    With `--workers`, the same `arguments` are run by as many processes, which find themselves in a team.
+    With `--workers`, the same command line is run by as many processes, which find themselves in a team.
     """
     if request.workers > 1 and "RANK" not in os.environ:
         _settings(request)  # a mistake is said once, by this process
         advice = f"continue with --resume --workers {request.workers} --out {request.out}"
-        return run_workers(request.workers, arguments, advice)
+        return run_workers(request.workers, list(request.arguments), advice)
     with gathered() as team:
         _train_all(request, team)
     return 0

@@ -71,13 +71,12 @@ class _Pass:
         weight = torch.full((self.signs.count,), 1.0 / self.signs.count).log()
         return Prediction(log_prob, weight)
 
-    def _entering(self) -> tuple[Tensor, Tensor | None]:
-        """The first layer's projections (1, n, widths), shared by all samples, and H0 (1, n, hidden) where it is kept."""
+    def _entering(self) -> tuple[_Entering, Tensor | None]:
+        """The first layer's projections, shared by all samples, and H0 (1, n, hidden) where it is kept."""
         model, n, distribution = self.model, self.graph.num_nodes, self.signs.distribution
         conv = model.convs[0]
         assert isinstance(conv, S2Conv)
-        projections = conv.projections
-        out = scratch(1, n, projections.shape[1])
+        out, projections = _Entering.room(conv, 1, n), conv.projections
         kept = scratch(1, n, model.config.hidden) if model.config.residual and model.config.encoder else None
         for rows in node_ranges(n):
             features = model.scaler.scaled(features_of(self.graph, rows))
@@ -85,23 +84,25 @@ class _Pass:
                 distribution.log_prob[:0], tuple(logits[rows] for logits in distribution.node_logits)
             )  # fmt: skip
             hidden = model._encode(features, here, None, None if self.position is None else self.position[rows])
-            out[:, rows] = features.project(projections) if hidden is None else hidden @ projections
+            out.put(conv, rows, features.project(projections).unsqueeze(0) if hidden is None else hidden @ projections)
             if kept is not None and hidden is not None:
                 kept[:, rows] = hidden
         return out, kept
 
-    def _samples(self, projected: Tensor, hidden: Tensor | None, samples: range) -> Tensor:
+    def _samples(self, entering: _Entering, hidden: Tensor | None, samples: range) -> Tensor:
         """(len(samples), n, C) log probabilities."""
         model, n = self.model, self.graph.num_nodes
         result = torch.empty(len(samples), n, model.num_classes)
         for place, (conv, norm) in enumerate(zip(model.convs, model.norms, strict=True)):
             assert isinstance(conv, S2Conv)
             if place > 0 and hidden is not None:
-                projected = self._projected(hidden, conv.projections)
+                entering = _Entering.room(conv, len(samples), n)
+                for rows in node_ranges(n):
+                    entering.put(conv, rows, hidden[:, rows] @ conv.projections)
             last = place + 1 == len(model.convs)
             fresh = None if last else scratch(len(samples), n, model.config.hidden)
             for rows in self.blocks.ranges():
-                state = torch.relu(norm(self._layer(conv, projected, rows, samples)))
+                state = torch.relu(norm(self._layer(conv, entering, rows, samples)))
                 if model.config.residual and hidden is not None:
                     state = state + hidden[:, rows]
                 if fresh is not None:
@@ -112,13 +113,7 @@ class _Pass:
             hidden = fresh
         return result
 
-    def _projected(self, hidden: Tensor, projections: Tensor) -> Tensor:
-        out = scratch(hidden.shape[0], hidden.shape[1], projections.shape[1])
-        for rows in node_ranges(hidden.shape[1]):
-            out[:, rows] = hidden[:, rows] @ projections
-        return out
-
-    def _layer(self, conv: S2Conv, projected: Tensor, rows: slice, samples: range) -> Tensor:
+    def _layer(self, conv: S2Conv, entering: _Entering, rows: slice, samples: range) -> Tensor:
         """One layer for a range of nodes: (len(samples), rows, hidden)."""
         block = self.blocks.block(rows)
         edges, neighbours = torch.cat(block.edges), []
@@ -128,5 +123,30 @@ class _Pass:
             neighbours.append(type(messages)(messages.num_nodes, messages.source, messages.target, edge))
             begin += messages.count
         signs = self.signs.of(edges, samples)
-        heard = projected.index_select(1, block.nodes)
-        return conv.pass_projected(heard, tuple(neighbours), signs, block.rows).hidden
+        values = entering.values.index_select(1, block.nodes)
+        target = values if entering.target is None else entering.target.index_select(1, block.nodes)
+        own = None if entering.own is None else entering.own[:, rows]
+        return conv.pass_parts(values, target, own, tuple(neighbours), signs, block.rows).hidden
+
+
+@dataclass(frozen=True, eq=False)
+class _Entering:
+    """A layer's projections of all nodes, kept apart, so that a block gathers only what is heard: values (K or 1, n, d_val),
+    targets where the coder looks at them, and the self part."""
+
+    values: Tensor
+    target: Tensor | None
+    own: Tensor | None
+
+    @staticmethod
+    def room(conv: S2Conv, samples: int, n: int) -> _Entering:
+        width = conv.to_value.shape[1]
+        return _Entering(
+            scratch(samples, n, width), None if conv.config.coder == "uniform" else scratch(samples, n, width),
+            None if conv.to_self is None else scratch(samples, n, conv.out_channels),
+        )  # fmt: skip
+
+    def put(self, conv: S2Conv, rows: slice, projected: Tensor) -> None:
+        for room, part in zip((self.values, self.target, self.own), conv.parted(projected), strict=True):
+            if room is not None and part is not None:
+                room[:, rows] = part

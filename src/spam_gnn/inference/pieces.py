@@ -46,7 +46,7 @@ def _ranges(count: int, size: int) -> Iterator[slice]:
 
 def features_of(graph: Graph, rows: slice) -> FeatureMatrix:
     """The raw features of a range of nodes; nothing else is read."""
-    return FeatureMatrix.of(rows_of(graph.x, torch.arange(rows.start, rows.stop)))
+    return FeatureMatrix.of_rows(rows_of(graph.x, torch.arange(rows.start, rows.stop)))
 
 
 @dataclass(frozen=True, eq=False)
