@@ -40,10 +40,10 @@ POSITION = "position"  # under which a prepared graph holds its columns
 _DIRECTIONS: dict[str, tuple[Direction, ...]] = {
     "in": ("in",), "out": ("out",), "both": ("in", "out"), "undirected": ("in",),
 }  # fmt: skip
-# Numbers in a (K, n, hidden) tensor up to which samples go through the layers together. The compiled layers keep blocks in the cache
-# themselves, so this only bounds what a prediction holds. Of the others, predictions keep nothing, so few samples at a time stay in
-# the cache; while training, memory blocks of 32 MB and more are given back to the system and cleared by it each time, which takes
-# longer than most of the work done in them.
+# Numbers in a (K, n, hidden) tensor up to which samples go through the layers together. The compiled layers keep blocks in the
+# cache themselves, so this only bounds what a prediction holds. Of the others, predictions keep nothing, so few samples at a
+# time stay in the cache; while training, memory blocks of 32 MB and more are given back to the system and cleared by it each
+# time, which takes longer than most of the work done in them.
 _HELD, _CACHED, _REUSED = 1 << 23, 1 << 20, 7 << 20
 
 
@@ -230,7 +230,8 @@ class SpaM(NodeModel):
         else:
             projected = self._first_projected(graph, hidden, generator)
             pieces = signs.split(max(1, (_REUSED if trains else _CACHED) // each))
-            done = [self._pass(graph, hidden, projected, part, generator) for part in ([pieces] if trains else [[p] for p in pieces])]
+            turns = [pieces] if trains else [[part] for part in pieces]
+            done = [self._pass(graph, hidden, projected, parts, generator) for parts in turns]
         log_prob, norms = zip(*done, strict=True)
         return torch.cat(log_prob), torch.cat(norms, 1)
 

@@ -63,8 +63,7 @@ def random_graph(messages: int, degree: int = 20, features: int = 64, classes: i
 
 
 def star_or_ring(kind: str, leaves: int, features: int = 64, seed: int = 0) -> Graph:
-    """`star`: one hub that every other node is tied to, the worst degree skew there is. `ring`: as many nodes and edges (one more),
-    every degree 2."""
+    """`star`: a hub that every other node is tied to, the worst skew there is. `ring`: as many nodes, one more edge, no hub."""
     nodes, generator = leaves + 1, stream(seed, "star")
     y = torch.randint(0, 5, (nodes,), generator=generator)
     mask = torch.zeros(nodes, dtype=torch.bool)

@@ -23,7 +23,7 @@ def inlined(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def elementwise(function: Callable[..., Any]) -> Callable[..., Any]:
-    """As `inlined`, in the order written: free to reorder, a product with a reciprocal would become a division for each entry."""
+    """As `inlined`, but as written: free to reorder, a product with a reciprocal would become a division for each entry."""
     return njit(nogil=True, fastmath={"contract"}, error_model="numpy", forceinline=True)(function)
 
 
@@ -55,8 +55,8 @@ def array(tensor: Tensor) -> NDArray[Any]:
 def fresh(*shape: int, like: Tensor) -> Tensor:
     """An uninitialised CPU tensor for a large result.
 
-    Memory that the system hands out is cleared page by page on first touch, which takes longer than most of the work done in it;
-    NumPy asks for large pages, torch does not.
+    Memory that the system hands out is cleared page by page on first touch, which takes longer than most of the work done in
+    it; NumPy asks for large pages, torch does not.
     """
     return torch.from_numpy(np.empty(shape, array(like[:0]).dtype))
 

@@ -1,7 +1,8 @@
 """The whole sparse signed layer (project, code, aggregate, relu and dropout) and its gradient, a block of rows at a time.
 
-Between the (K, n, d) tensors that enter and leave a layer nothing of that size is made except the values V, which neighbours read:
-targets, sums, halves and their gradients live in blocks of rows that stay in the cache, where the dense products find them.
+Between the (K, n, d) tensors that enter and leave a layer nothing of that size is made. Of the values V, which neighbours
+read, there are one sample's at a time; targets, sums, halves and their gradients live in blocks of rows that stay in the cache,
+where the dense products find them.
 """
 
 from __future__ import annotations
@@ -80,11 +81,12 @@ class _Layer(torch.autograd.Function):
         keep = any(ctx.needs_input_grad)
         samples, n, width = positive.shape[0], messages.num_nodes, to_value.shape[1]
         coding = Coding(messages, steps, float(penalty), float(own), float(gamma), halves=True)
-        values = torch.matmul(hidden, to_value, out=fresh(hidden.shape[0], n, width, like=hidden))
+        v = fresh(n, width, like=hidden)
         out, masses = fresh(samples, n, outputs.shape[1], like=hidden), fresh(samples, 2, n, like=hidden)
         codes = fresh(samples, steps if keep else 0, messages.count, like=hidden)
         for part in groups_of(samples, hidden):
-            h, v = of_sample(hidden, part.start), of_sample(values, part.start)
+            h = of_sample(hidden, part.start)
+            torch.mm(h, to_value, out=v)
             squares, space = squares_of(v), _Space(part.stop - part.start, n, 2 * width, hidden)
             for rows in _blocks(n, space.samples):
                 block = h[slice(*rows)]
@@ -100,7 +102,7 @@ class _Layer(torch.autograd.Function):
         if keep:
             ctx.coding, ctx.activation = coding, activation
             ctx.save_for_backward(
-                hidden, to_value, to_target, to_self, outputs, bias, positive, negative, values, masses, codes,
+                hidden, to_value, to_target, to_self, outputs, bias, positive, negative, masses, codes,
                 out if activation is not None else None,
             )  # fmt: skip
         return out, masses
@@ -115,7 +117,7 @@ class _Backward:
 
     def __init__(self, ctx: Any, to_out: Tensor, to_masses: Tensor) -> None:
         (self.hidden, self.to_value, self.to_target, self.to_self, self.outputs, self.bias, self.positive, self.negative,
-         self.values, self.masses, self.codes, self.out) = ctx.saved_tensors  # fmt: skip
+         self.masses, self.codes, self.out) = ctx.saved_tensors  # fmt: skip
         self.coding: Coding = ctx.coding
         activation: Activation | None = ctx.activation
         self.scale = 1.0 if activation is None else dropout_scale(activation.rate, activation.generator)[1]
@@ -127,7 +129,8 @@ class _Backward:
         self.scalars = torch.zeros(3, dtype=torch.float64)
 
     def run(self) -> tuple[Tensor | None, ...]:
-        tables = thread_tables(self.values[0])
+        self.values = fresh(self.hidden.shape[1], self.to_value.shape[1], like=self.hidden)
+        tables = thread_tables(self.values)
         for part in groups_of(self.positive.shape[0], self.hidden):
             self._group(part, tables)
             for pair in tables:
@@ -138,7 +141,8 @@ class _Backward:
         return None, self.to_hidden, *self.to_weights, *self.to_signs, penalty, own, gamma, None, None
 
     def _group(self, part: slice, tables: list[tuple[Tensor, Tensor]]) -> None:
-        h, v, to_h = (of_sample(t, part.start) for t in (self.hidden, self.values, self.to_hidden))
+        h, to_h = (of_sample(t, part.start) for t in (self.hidden, self.to_hidden))
+        v = torch.mm(h, self.to_value, out=self.values)  # made again: kept for all samples it is a quarter of a layer's memory
         n, width, out_width = *v.shape, self.outputs.shape[1]
         squares, samples = squares_of(v), part.stop - part.start
         flows, sums, received = (_Space(samples, n, w, h) for w in (2 * width, 2 * width, out_width))

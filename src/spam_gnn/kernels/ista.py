@@ -71,7 +71,7 @@ def step_back(
     s: int, count: int, presence: Any, step: Any, penalty: Any, squares: Any, bound: Any, codes: Any,
     to_code: Any, to_bound: Any, to_presence: Any, weight: Any,
 ) -> Any:  # fmt: skip
-    """From a_s to what made it: fills `weight` with the gradient of r . v_j, moves `to_code` to a_{s-1}, returns that of lambda."""
+    """From a_s to what made it: `weight` gets the gradient of r . v_j, `to_code` becomes that of a_{s-1}; returns lambda's."""
     kind = presence.dtype.type
     zero, one, smallest, to_penalty = kind(0.0), kind(1.0), kind(SMALLEST), kind(0.0)
     half = kind(0.5) * penalty

@@ -1,7 +1,7 @@
 """Compiled parts that look at one node's neighbours: which they are, where their rows lie, which of them a sample has.
 
-The rows of a neighbourhood are copied side by side once (`pack`) and stay in the cache through all passes over them; only of a hub
-with more neighbours than that they are read from the table itself. `listed` numbers the rows wherever they are.
+The rows of a neighbourhood are copied side by side once (`pack`) and stay in the cache through all passes over them; only of a
+hub with more neighbours than that they are read from the table itself. `listed` numbers the rows wherever they are.
 """
 
 from __future__ import annotations
@@ -25,7 +25,9 @@ def longest_row(pointer: Any, first: int, last: int) -> int:
 
 
 @inlined
-def meet(source: Any, begin: int, degree: int, values: Any, squares: Any, nodes: Any, listed: Any, near: Any, pack: Any) -> bool:
+def meet(
+    source: Any, begin: int, degree: int, values: Any, squares: Any, nodes: Any, listed: Any, near: Any, pack: Any
+) -> bool:
     """List the neighbours, their |v|^2 and their rows; says whether the rows were packed."""
     packs = degree <= PACKED
     for q in range(degree):
@@ -45,7 +47,7 @@ def choose(
 ) -> int:  # fmt: skip
     """The messages that take part, those drawn present or every one; returns how many.
 
-    Signs are drawn at random, so no branch could be foretold: everything is copied, and the next copy lies over what is left out.
+    Signs are random, so no branch could be foretold: everything is copied, and the next copy lies over what is left out.
     """
     kept = 0
     for q in range(degree):

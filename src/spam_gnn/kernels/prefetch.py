@@ -1,8 +1,8 @@
-"""Ask for a row of a table before it is needed: neighbours lie anywhere in memory, and a loop that waits for each spends most of
-its time waiting."""
+"""Ask for a row of a table before it is needed: neighbours lie anywhere in memory, and a loop would mostly wait for them."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from llvmlite import ir
@@ -14,9 +14,8 @@ AHEAD = 32  # messages between asking for a row and using it: more than most nei
 _LINE = 64  # bytes that travel together
 
 
-@intrinsic
-def ask_for_row(typing: Any, table: Any, row: Any, width: Any) -> Any:  # noqa: ARG001 - numba's calling convention
-    """Start loading the first `width` entries of a row; no effect on results, and a row out of bounds is merely not found."""
+def _ask_for_row(typing: Any, table: Any, row: Any, width: Any) -> Any:  # noqa: ARG001 - numba's calling convention
+    """ask_for_row(table, row, width): start loading that many entries of a row; no effect on results."""
 
     def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         held = context.make_array(signature.args[0])(context, builder, arguments[0])
@@ -33,3 +32,6 @@ def ask_for_row(typing: Any, table: Any, row: Any, width: Any) -> Any:  # noqa: 
         return context.get_dummy_value()
 
     return types.void(table, types.intp, types.intp), emit
+
+
+ask_for_row: Callable[..., None] = intrinsic(_ask_for_row)

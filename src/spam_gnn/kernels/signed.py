@@ -57,7 +57,7 @@ def fused_signed_sums(
 
 
 def groups_of(samples: int, *operands: Tensor) -> list[slice]:
-    """Samples that go through the loops together: all where they share the operands, else one by one, whose rows fill a cache."""
+    """Samples that go through the loops together: all where they share the operands, else one by one: its rows fill a cache."""
     return [slice(0, samples)] if all(t.shape[0] == 1 for t in operands) else [slice(k, k + 1) for k in range(samples)]
 
 
@@ -88,8 +88,10 @@ class Coding:
         operands = [array(t) for t in (target, values, squares, positive, negative)]
         return [*structure, *operands, kind(self.penalty), kind(self.own), kind(self.gamma)]
 
-    def forward(self, rows: tuple[int, int], operands: list[Tensor], codes: Tensor, sums: Tensor, masses: Tensor, keep: bool) -> None:
-        """`operands`: target, values, squares, z+, z-; results of the rows go to `sums`, which begins with the first of them."""
+    def forward(
+        self, rows: tuple[int, int], operands: list[Tensor], codes: Tensor, sums: Tensor, masses: Tensor, keep: bool
+    ) -> None:
+        """`operands`: target, values, squares, z+, z-; results of the rows go to `sums`, which begins with the first."""
         inputs, results = self._inputs(*operands), [t.numpy() for t in (codes, sums, masses)]
 
         def work(thread: int, first: int, last: int) -> None:  # noqa: ARG001 - threads share nothing here
@@ -101,7 +103,7 @@ class Coding:
         self, rows: tuple[int, int], operands: list[Tensor], codes: Tensor, sums: Tensor, masses: Tensor, flows: Tensor,
         to_masses: Tensor, to_target: Tensor, to_signs: list[Tensor], own: list[tuple[Tensor, Tensor]],
     ) -> None:  # fmt: skip
-        """Gradients of the rows; `own` holds a table for the values and (s, gamma, lambda) of each thread, which are added to."""
+        """Gradients of the rows; `own` holds a table for the values and (s, gamma, lambda) of each thread, to be added to."""
         inputs, arrays = self._inputs(*operands), [array(t) for t in (codes, sums, masses, flows, to_masses)]
         target, signs, tables = to_target.numpy(), [t.numpy() for t in to_signs], [[t.numpy() for t in pair] for pair in own]
 

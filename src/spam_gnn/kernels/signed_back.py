@@ -1,8 +1,8 @@
 """Compiled gradients of code-and-aggregate on one neighbourhood.
 
-What reaches a neighbour's row is a sum of few vectors: the gradients of the two sums, the residuals, and what flows back through
-each step. Their coefficients are collected (`share`), the vectors too (`basis`), and `spread` adds each neighbour's sum once. |v_j|^2 in the
-step sizes adds a multiple of v_j itself, collected over the samples in `own_share`.
+What reaches a neighbour's row is a sum of few vectors: the gradients of the two sums, the residuals, and what flows back
+through each step. Their coefficients are collected (`share`), the vectors too (`basis`), and `spread` adds each neighbour's sum
+once. |v_j|^2 in the step sizes adds a multiple of v_j itself, collected over the samples in `own_share`.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def bounds_back(
     k: int, begin: int, count: int, presence: Any, near: Any, to_bound: Any, to_presence: Any, own_share: Any,
     to_positive: Any, to_negative: Any,
 ) -> None:  # fmt: skip
-    """Through L_j: to |v_j|^2, whose gradient is a multiple of v_j itself (`own_share`), and to the presence of each message."""
+    """Through L_j: to |v_j|^2, whose gradient is a multiple of v_j itself (`own_share`), and to each message's presence."""
     kind = presence.dtype.type
     whole = kind(0.0)
     for q in range(count):

@@ -2,8 +2,8 @@
 
     plus_i = sum z+_j a_j v_j,  minus_i = sum z-_j |a_j| v_j,  and the same sums of |a_j| without v_j (masses),
 
-a_j the coefficients of `ista`. Nothing of size (messages x width) is made. All samples read the same operands: what they have in
-common is done once. With `halves` the sums go through the aggregation rule (`combine`) before the row is left.
+a_j the coefficients of `ista`. Nothing of size (messages x width) is made. All samples read the same operands: what they have
+in common is done once. With `halves` the sums go through the aggregation rule (`combine`) before the row is left.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def forward(
 ) -> None:  # fmt: skip
     """Rows first .. last - 1. With `keep` all coefficients go to `codes` (K, T, m); without, absent messages are skipped.
 
-    `target` (rows, d) and `sums` (K, rows, 2, d) begin with row `origin`; `values` (n, d) and `masses` (K, 2, n) with the first.
+    `target` (rows, d) and `sums` (K, rows, 2, d) begin with row `origin`, `values` (n, d) and `masses` (K, 2, n) with row 0.
     """
     longest, width, kind = longest_row(pointer, first, last), values.shape[1], values.dtype
     numbers, lists = np.empty((9, longest), kind), np.empty((6, longest), np.int64)
@@ -109,7 +109,8 @@ def backward(
     to_code, to_bound, to_presence, own_share = numbers[6], numbers[7], numbers[8], numbers[9]
     some_weights, other_weights = numbers[10], numbers[11]
     nodes, rows, order, some, others = lists[0], lists[1], lists[2], lists[3], lists[4]
-    pack, inflow, found = np.empty((PACKED, width), kind), np.empty((PACKED, width), kind), np.empty((max(steps, 1), longest), kind)
+    pack, inflow = np.empty((PACKED, width), kind), np.empty((PACKED, width), kind)
+    found = np.empty((max(steps, 1), longest), kind)
     share, basis = np.empty(terms * longest, kind), np.empty((terms, width), kind)
     t, plus, minus = np.empty(width, kind), np.empty(width, kind), np.empty(width, kind)
     for q in range(order.size):

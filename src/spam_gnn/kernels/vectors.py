@@ -1,7 +1,7 @@
-"""Two products of one row with many, written for vector registers: a tile of the row stays in them while the other rows pass by.
+"""Two products of one row with many, written for vector registers: a tile of the row stays in them while the others pass by.
 
-Compiled from plain loops the row would be stored and loaded again for every few neighbours, which takes longer than the sums. A tile
-is eight registers wide (64 single or 32 double numbers); what is left of a row is for plain loops (`rows`).
+Compiled from plain loops the row would be stored and loaded again for every few neighbours, which takes longer than the sums. A
+tile is eight registers wide (64 single or 32 double numbers); what is left of a row is for plain loops (`rows`).
 """
 
 from __future__ import annotations
@@ -58,9 +58,11 @@ def _entry(context: Any, builder: Any, kind: Any, value: Any, place: Any) -> Any
     return builder.load(builder.gep(held.data, [place], source_etype=number), typ=number)
 
 
-@intrinsic
-def add_tiles(typing: Any, out: Any, place: Any, values: Any, nodes: Any, weights: Any, begin: Any, count: Any) -> Any:  # noqa: ARG001
-    """out_place += sum_e weight_{begin + e} v of the listed nodes, in whole tiles; returns how many columns were done."""
+def _add_tiles(
+    typing: Any, out: Any, place: Any, values: Any, nodes: Any, weights: Any, begin: Any, count: Any  # noqa: ARG001
+) -> Any:
+    """add_tiles(out, place, values, nodes, weights, begin, count): out_place += sum_e weight_{begin + e} v_e, in whole tiles;
+    returns how many columns were done."""
 
     def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         into, rows = (_Rows(context, builder, signature.args[i], arguments[i]) for i in (0, 2))
@@ -85,9 +87,9 @@ def add_tiles(typing: Any, out: Any, place: Any, values: Any, nodes: Any, weight
     return types.intp(out, types.intp, values, nodes, weights, types.intp, types.intp), emit
 
 
-@intrinsic
-def dot_tiles(typing: Any, table: Any, place: Any, values: Any, nodes: Any, count: Any, out: Any) -> Any:  # noqa: ARG001
-    """out_e += table_place . v of each listed node, in whole tiles; returns how many columns were done."""
+def _dot_tiles(typing: Any, table: Any, place: Any, values: Any, nodes: Any, count: Any, out: Any) -> Any:  # noqa: ARG001
+    """dot_tiles(table, place, values, nodes, count, out): out_e += table_place . v of each listed node, in whole tiles;
+    returns how many columns were done."""
 
     def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         fixed, rows = (_Rows(context, builder, signature.args[i], arguments[i]) for i in (0, 2))
@@ -120,3 +122,7 @@ def _broadcast(builder: Any, number: Any, vector: ir.VectorType) -> Any:
     first = builder.insert_element(ir.Constant(vector, ir.Undefined), number, ir.IntType(32)(0))
     mask = ir.Constant(ir.VectorType(ir.IntType(32), vector.count), [0] * vector.count)
     return builder.shuffle_vector(first, ir.Constant(vector, ir.Undefined), mask)
+
+
+add_tiles: Callable[..., int] = intrinsic(_add_tiles)
+dot_tiles: Callable[..., int] = intrinsic(_dot_tiles)
