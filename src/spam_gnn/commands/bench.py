@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 
 import torch
 
@@ -19,7 +20,8 @@ def run_speed(graphs: str, repeats: int, threads: int, memory: bool, kernel: str
     torch.set_num_threads(threads)
     found = []
     for name in names:
-        result = measure(name, repeats=repeats, settings={"kernel": kernel})
+        clock = time.process_time if threads == 1 else time.perf_counter
+        result = measure(name, repeats=repeats, settings={"kernel": kernel}, clock=clock)
         result["threads"], result["kernel"] = threads, chosen(kernel)
         if memory:
             for model in MODELS:

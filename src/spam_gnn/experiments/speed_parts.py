@@ -39,9 +39,9 @@ def parts_of_epoch(name: str, samples: int = 4, repeats: int = 7) -> dict[str, f
     spent: dict[str, list[float]] = {}
 
     def timed(what: str, job: Callable[[], Any]) -> Any:
-        begun = time.perf_counter()
+        begun = time.process_time()
         value = job()
-        spent.setdefault(what, []).append(time.perf_counter() - begun)
+        spent.setdefault(what, []).append(time.process_time() - begun)
         return value
 
     for epoch in range(repeats + 1):
@@ -109,7 +109,7 @@ def thread_gain(name: str, repeats: int = 7) -> dict[str, float]:
         return job
 
     try:
-        times = take_turns({"one": on(1), "chosen": on(chosen)}, repeats, 60.0)
+        times = take_turns({"one": on(1), "chosen": on(chosen)}, repeats, 60.0, time.perf_counter)
     finally:
         torch.set_num_threads(before)
     one, several = times["one"].seconds, times["chosen"].seconds

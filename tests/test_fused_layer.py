@@ -1,0 +1,89 @@
+"""The layer in compiled loops against the same layer put together from torch operations: values, gradients, draws, threads."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from spam_gnn import S2Config, S2Conv
+from spam_gnn.kernels import activation, compiled, conv
+from spam_gnn.kernels.conv import Activation
+from spam_gnn.randomness import dropout
+from spam_gnn.sampling import SignedGraphs
+from spam_gnn.structure import Messages
+from test_kernels import awkward, coder_named, signs_of, sums_and_gradients
+
+
+def layer(coder, width, self_term=True):
+    config = S2Config(coder=coder, penalty=0.05, separate_signs=True, self_term=self_term, gamma=0.3, gamma_mode="learned")
+    return S2Conv(5, 6, width, config, torch.Generator().manual_seed(0))
+
+
+def result(conv_layer, messages, hidden, signs, fused):
+    """Output after relu and dropout, code norms, and the gradients of everything that has one."""
+    hidden, positive, negative = (t.detach().clone().requires_grad_() for t in (hidden, signs.positive, signs.negative))
+    drawn, generator = SignedGraphs(positive, negative, signs.log_weight), torch.Generator().manual_seed(4)
+    if fused:
+        out = conv_layer.pass_fused(hidden, messages, drawn, Activation(0.5, generator))
+        after = out.hidden
+    else:
+        out = conv_layer.pass_projected(hidden @ conv_layer.projections, (messages,), drawn)
+        after = dropout(torch.relu(out.hidden), 0.5, generator)
+    weights = torch.randn(after.shape, generator=torch.Generator().manual_seed(5))
+    parameters = [p for p in conv_layer.parameters() if p.requires_grad]
+    loss = (after * weights).sum() + out.code_norm.sum()
+    return [after, out.code_norm, *torch.autograd.grad(loss, [hidden, positive, negative, *parameters])]
+
+
+@pytest.mark.parametrize("coder", ["uniform", "unrolled"])
+@pytest.mark.parametrize("shared", [True, False])
+@pytest.mark.parametrize("width", [7, 70])  # less than a tile of vector registers, and more
+def test_fused_layer_is_the_composed_one(coder, shared, width, monkeypatch):
+    monkeypatch.setattr(conv, "_BLOCK", 16)  # several blocks, the last of them short
+    messages = awkward(1)
+    positive, negative = signs_of(messages, 3, 2)
+    signs = SignedGraphs(positive, negative, torch.zeros(3))
+    hidden = torch.randn(1 if shared else 3, 30, 5, generator=torch.Generator().manual_seed(3))
+    conv_layer = layer(coder, width)
+    for a, b in zip(*(result(conv_layer, messages, hidden, signs, fused) for fused in (True, False)), strict=True):
+        torch.testing.assert_close(a, b, atol=1e-5, rtol=1e-4)
+
+
+def test_threads_change_nothing_beyond_rounding(monkeypatch):
+    monkeypatch.setattr(compiled, "SERIAL_BELOW", 0)
+    messages, conv_layer = awkward(5, n=200, m=2000), layer("unrolled", 16, self_term=False)
+    signs = SignedGraphs(*signs_of(messages, 3, 7), torch.zeros(3))
+    hidden, before, results = torch.randn(3, 200, 5), torch.get_num_threads(), []
+    try:
+        for threads in (1, 2, 3):
+            torch.set_num_threads(threads)
+            results.append(result(conv_layer, messages, hidden, signs, fused=True))
+    finally:
+        torch.set_num_threads(before)
+    for other in results[1:]:
+        for a, b in zip(results[0], other, strict=True):
+            torch.testing.assert_close(a, b, atol=1e-6 * float(a.detach().abs().max().clamp(min=1.0)), rtol=1e-6)
+
+
+def test_a_hub_with_more_neighbours_than_are_packed():
+    source = torch.arange(1, 1400)
+    hub = torch.zeros_like(source)
+    messages = Messages.build(torch.cat([source, hub]), torch.cat([hub, source]), 1400)
+    target, values = torch.randn(2, 1, 1400, 4, generator=torch.Generator().manual_seed(1))
+    signs = signs_of(messages, 2, 3)
+    results = [
+        sums_and_gradients(coder_named("unrolled", 4, kernel, torch.float32), messages, target, values, *signs)
+        for kernel in ("torch", "fused")
+    ]
+    for a, b in zip(*results, strict=True):
+        torch.testing.assert_close(a, b, atol=1e-5 * float(a.detach().abs().max().clamp(min=1.0)), rtol=1e-4)
+
+
+@pytest.mark.parametrize("size", [3, 64, 1003])
+def test_relu_and_dropout_draw_what_dropout_draws(size, monkeypatch):
+    monkeypatch.setattr(activation, "_WORDS", 16)
+    x = torch.randn(size, generator=torch.Generator().manual_seed(0))
+    for rate in (0.0, 0.3):
+        wanted = dropout(torch.relu(x), rate, torch.Generator().manual_seed(1))
+        assert torch.equal(activation.relu_and_drop_(x.clone(), rate, torch.Generator().manual_seed(1)), wanted)
+    assert torch.equal(activation.relu_and_drop_(x.clone(), 0.3, None), torch.relu(x))
