@@ -21,7 +21,7 @@ GIB = 2**30
 C = SpaMConfig()
 
 
-def sizes(nodes, degree=10, mapped=True):
+def sizes(nodes, degree=8, mapped=True):
     return Sizes(nodes, nodes * degree, nodes * 64, 5, mapped)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import tempfile
+import time
 from pathlib import Path
 
 import networkx as nx
@@ -17,6 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spam_gnn.data.graph_files import read_graph_file
+from spam_gnn.data.readers.ahead import in_order
 from spam_gnn.data.readers.content import text_pieces
 from spam_gnn.data.readers.delimited import DelimitedTable
 from spam_gnn.data.tables import TableColumns, TableFormats, read_pair
@@ -224,6 +226,29 @@ def test_rows_and_types_across_pieces(tmp_path):
         assert [table.place(row) for row in range(3)] == [2, 4, 6]
         doubtful = [set(block.number) for block in table.blocks(number=["b"])]
         assert set() in doubtful  # the block with x4
+
+
+def test_a_row_of_blanks_alone_is_no_row():
+    text = b"a\n1\n \n\t\n \t \n\n2\n"
+    table = DelimitedTable("f", lambda: iter([text]), ",")
+    assert table.texts(["a"])[0].tolist() == ["1", "2"]
+    assert [table.place(row) for row in range(2)] == [2, 7]
+
+
+def test_blocks_come_in_order_and_a_defect_after_what_stands_before_it():
+    def jobs():
+        yield from ((lambda k=k: time.sleep(0.02 * (4 - k)) or k) for k in range(4))
+        raise BadInput("the text goes wrong here")
+
+    seen = []
+    with pytest.raises(BadInput, match="goes wrong"):
+        seen.extend(in_order(jobs()))
+    for result in (results := in_order(iter([lambda: 1, lambda: 1 // 0, lambda: 3]))):
+        seen.append(result)
+        with pytest.raises(ZeroDivisionError):
+            next(results)
+        break
+    assert seen == [0, 1, 2, 3, 1]
 
 
 def test_whole_numbers_are_looked_up_by_their_spelling(tmp_path):

@@ -13,7 +13,7 @@ import pytest
 
 from spam_gnn.cli import main
 from spam_gnn.experiments import study as registry
-from spam_gnn.experiments.paper import plan, published, table_large, table_main
+from spam_gnn.experiments.paper import plan, published, table_large, table_main, table_published
 from spam_gnn.experiments.paper.comparison import Comparison
 from spam_gnn.experiments.publish import assemble, publish, publish_again
 from spam_gnn.experiments.records import compact, planned_records, read_records, take_over, write_records
@@ -240,3 +240,34 @@ def test_surrogates_are_never_in_a_table_with_real_graphs(tmp_path):
     alone = table_large.render([compact(record) for record in (records[0], waiting)])
     assert "Surrogates" not in alone.markdown
     assert "Not complete" not in alone.verdict  # a surrogate still to be run is no gap among the real ones
+
+
+def test_a_published_figure_is_recognised_within_two_deviations_and_not_above(records):
+    of = {f.source: f for f in published.figures("texas") if f.system == "mlp"}["h2gcn"]
+
+    def beside(gap):
+        made = Comparison([made_up("mlp", 0, (of.mean + gap * of.std) / 100)], ("texas",))
+        return table_published.Beside(of, made.cell("mlp", "texas"))
+
+    outcomes = {gap: beside(gap) for gap in (-2.1, -1.9, 0.0, 1.9, 2.1)}
+    assert [item.judgement for item in outcomes.values()] == ["below", "yes", "yes", "yes", "above"]
+    assert [gap for gap, item in outcomes.items() if item.recognised] == [-1.9, 0.0, 1.9]
+    result = table_published.render([compact(record) for record in records])
+    lines = {row[0]: row for row in result.tables[0].rows}
+    assert lines["MLP"][1:3] == ("1 of 1", "texas")  # 83.0 here, 81.9 +- 4.8 published
+    assert "BGCN" in result.verdict.partition("nobody's figure is known for")[2]
+    assert "MLP" in result.verdict.partition("not yet")[2]  # one dataset is not enough
+
+
+def test_runs_with_stated_settings_are_held_against_their_own_source_only(monkeypatch):
+    monkeypatch.setattr(table_published, "present", tuple)
+    planned = table_published.specs(RunStore(Path("nowhere")))
+    runs = [spec for spec in planned if spec.model == "gcnii" and spec.dataset == "texas"]
+    equal, apart = runs[:3], runs[3:]
+    assert [spec.settings.layers for spec in (*equal, *apart)] == [64] * 3 + [32] * 3
+    records = [
+        {**made_up("gcnii", spec.split, score), "spec": spec.to_json(), "hash": spec.spec_hash}
+        for group, score in ((equal, 0.58), (apart, 0.78)) for spec in group
+    ]  # fmt: skip
+    found = [(item.published.source, item.as_stated, round(item.cell.mean)) for item in table_published.comparisons(records)]
+    assert found == [("paper-main", False, 58), ("gcnii", False, 58), ("gcnii", True, 78)]

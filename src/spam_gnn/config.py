@@ -9,6 +9,7 @@ from spam_gnn.errors import BadInput, one_of
 from spam_gnn.features import Scaling
 from spam_gnn.kernels import KernelName
 from spam_gnn.layer import Aggregate, GammaMode
+from spam_gnn.position import PositionMode
 from spam_gnn.posterior.prior import PriorKind
 from spam_gnn.sampling import Estimator
 
@@ -35,6 +36,9 @@ class SpaMConfig:
     dropout: float = 0.5
     norm: Norm = "none"  # layer norm makes the network surer than it is right (docs/trials.md)
     residual: bool = False  # H + layer(H)
+    position: PositionMode = "auto"  # degrees and adjacency rows join the features: auto where nodes have many neighbours
+    position_rank: int = 512  # numbers that a row of the adjacency is shortened to
+    position_dropout: float = 0.2
     # sparse signed layer
     coder: str = "uniform"  # exact, unrolled, amortised, uniform (why this one: docs/trials.md)
     coder_steps: int = 3
@@ -80,10 +84,10 @@ class SpaMConfig:
     def __post_init__(self) -> None:
         for name, kind in _CHOICES.items():
             one_of(getattr(self, name), get_args(kind), name)
-        for name in ("hidden", "layers", "coder_steps", "posterior_hidden", "samples", "predict_samples"):
+        for name in ("hidden", "layers", "coder_steps", "posterior_hidden", "position_rank", "samples", "predict_samples"):
             if getattr(self, name) < 1:
                 raise BadInput(f"{name}: found {getattr(self, name)}; use 1 or more")
-        for name in ("dropout", "posterior_dropout"):
+        for name in ("dropout", "posterior_dropout", "position_dropout"):
             if not 0.0 <= getattr(self, name) < 1.0:
                 raise BadInput(f"{name}: found {getattr(self, name)}; use a number from 0 up to, not including, 1")
         for name in ("context", "noise_quantile", "posterior_gradient"):
@@ -109,14 +113,14 @@ class SpaMConfig:
 _CHOICES = {
     "scaling": Scaling, "norm": Norm, "aggregate": Aggregate, "gamma_mode": GammaMode, "directions": Directions,
     "posterior": PosteriorKind, "signs": SignMode, "estimator": Estimator, "prior": PriorKind, "class_loss": ClassLoss,
-    "kernel": KernelName,
+    "kernel": KernelName, "position": PositionMode,
 }  # fmt: skip
 
 PRESETS: dict[str, SpaMConfig] = {
     "default": SpaMConfig(),
     "paper": SpaMConfig(
-        encoder=False, norm="layer", self_term=False, residual=False, aggregate="plain", coder="amortised", penalty=0.05,
-        separate_signs=False, gamma=1.0, gamma_mode="fixed", directions="in", posterior="gcn", context=1.0,
+        encoder=False, position="off", norm="layer", self_term=False, residual=False, aggregate="plain", coder="amortised",
+        penalty=0.05, separate_signs=False, gamma=1.0, gamma_mode="fixed", directions="in", posterior="gcn", context=1.0,
         estimator="gumbel", samples=5, predict_samples=10, prior="uniform", noise_rate=None, learn_noise=False,
         belief_weight=0.0, evidence_weight=0.0, lesson_weight=0.0, posterior_gradient=1.0, belief_input=False,
     ),

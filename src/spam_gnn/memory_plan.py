@@ -16,6 +16,7 @@ from spam_gnn.data.folder import FolderFacts
 from spam_gnn.errors import TooLarge
 from spam_gnn.graph import Graph
 from spam_gnn.loading.batched import BatchConfig
+from spam_gnn.position import PositionShape
 from spam_gnn.resources import MemoryLimit
 
 MARGIN = 1.25  # how far an estimate may be wrong before a run that was let through fails
@@ -85,7 +86,7 @@ class Plan:
 def bytes_whole(sizes: Sizes, c: SpaMConfig) -> float:
     """Peak of training on the whole graph and predicting it at once."""
     samples = max(c.samples, 1)
-    return _PROCESS + (
+    return _PROCESS + _bytes_of_position(sizes, c) + (
         _EPOCH["node"] * sizes.nodes
         + _EPOCH["edge"] * sizes.edges
         + _EPOCH["value"] * sizes.values
@@ -97,7 +98,7 @@ def bytes_whole(sizes: Sizes, c: SpaMConfig) -> float:
 
 def bytes_in_batches(sizes: Sizes, c: SpaMConfig, batches: BatchConfig) -> float:
     """Peak of training in batches, or of the exact prediction after it, whichever is larger."""
-    batch = bytes_whole(_batch(sizes, batches), c)
+    batch = bytes_whole(_batch(sizes, batches), replace(c, position="off")) + _bytes_of_position(sizes, c)
     result = _PROCESS + (
         _RESULT["start"]
         + _RESULT["node"] * sizes.nodes
@@ -105,8 +106,15 @@ def bytes_in_batches(sizes: Sizes, c: SpaMConfig, batches: BatchConfig) -> float
         + _RESULT["belief"] * sizes.classes * sizes.nodes
         + _RESULT["probability"] * c.predict_samples * sizes.classes * sizes.nodes
     )
+    result += _bytes_of_position(sizes, c)
     held = 0.0 if sizes.mapped else 4.0 * sizes.values + 24.0 * sizes.edges
     return held + max(batch + 24.0 * sizes.nodes, result)
+
+
+def _bytes_of_position(sizes: Sizes, c: SpaMConfig) -> float:
+    """Columns of all nodes that say where they stand (`position.py`), and the singular vectors behind them."""
+    shape = PositionShape.wanted(c.position, c.position_rank, sizes.nodes, sizes.edges, directed=False)
+    return 0.0 if shape is None else 16.0 * sizes.nodes * shape.width
 
 
 def _batch(sizes: Sizes, batches: BatchConfig) -> Sizes:

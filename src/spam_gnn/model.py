@@ -17,6 +17,7 @@ from spam_gnn.kernels import compile_ahead
 from spam_gnn.layer import S2Config, S2Conv
 from spam_gnn.objective import objective
 from spam_gnn.outcome import Outcome
+from spam_gnn.position import Position, PositionShape
 from spam_gnn.posterior import (
     BeliefConfig,
     BeliefPosterior,
@@ -34,6 +35,7 @@ from spam_gnn.randomness import dropout, stream
 from spam_gnn.sampling import SignedGraphs, expected_signs, most_likely_signs, observed_signs, sample_signs
 from spam_gnn.structure import Messages
 
+POSITION = "position"  # under which a prepared graph holds its columns
 _DIRECTIONS: dict[str, tuple[Direction, ...]] = {
     "in": ("in",), "out": ("out",), "both": ("in", "out"), "undirected": ("in",),
 }  # fmt: skip
@@ -51,6 +53,7 @@ class SpaM(NodeModel):
         num_classes: C.
         config: all settings; `SpaMConfig.preset("paper")` for the literal model.
         seed: of the initial weights.
+        position: the size of the training graph, where its nodes' place in it is to join the features (`PositionShape.wanted`).
 
     Example:
         >>> from spam_gnn.data.synthetic import csbm
@@ -62,7 +65,14 @@ class SpaM(NodeModel):
 
     takes_batches = True
 
-    def __init__(self, num_features: int, num_classes: int, config: SpaMConfig | None = None, seed: int = 0) -> None:
+    def __init__(
+        self,
+        num_features: int,
+        num_classes: int,
+        config: SpaMConfig | None = None,
+        seed: int = 0,
+        position: PositionShape | None = None,
+    ) -> None:
         super().__init__()
         self.config = config or SpaMConfig()
         if num_classes < 2:
@@ -78,6 +88,9 @@ class SpaM(NodeModel):
         self.encode_bias = nn.Parameter(torch.zeros(c.hidden)) if c.encoder else None
         hears_beliefs = c.encoder and c.belief_input and c.posterior == "belief"
         self.encode_belief = nn.Parameter(glorot(num_classes, c.hidden, generator)) if hears_beliefs else None
+        self.position = None
+        if position is not None and c.encoder:
+            self.position = Position(position, c.hidden, c.position_dropout, stream(seed, "position weights"))
         layer = S2Config(
             c.coder, c.coder_steps, c.penalty, c.aggregate, c.self_term, c.separate_signs, c.gamma, c.gamma_mode,
             _DIRECTIONS[c.directions], c.kernel,
@@ -94,7 +107,22 @@ class SpaM(NodeModel):
     def prepare(self, graph: Graph) -> Graph:
         """Features scaled, direction of edges kept or dropped as configured; compiled code is made ready."""
         compile_ahead(self.config.kernel, str(self.classify_bias.device))
-        return self.scaler(self.structure(graph))
+        prepared = self.scaler(self.structure(graph))
+        if self.position is not None:  # of the graph as it came, with its directions; a batch has brought its own
+            columns = graph.derived[POSITION] if graph.part is not None else self.position.columns(graph)
+            prepared = prepared.with_features(prepared.features)  # a copy: what is derived belongs to this model
+            prepared.derived[POSITION] = columns
+        return prepared
+
+    def node_columns(self, graph: Graph) -> dict[str, Tensor]:
+        """The nodes' place in the whole graph, where the encoder hears of it."""
+        return {} if self.position is None else {POSITION: self.position.columns(graph)}
+
+    def begin(self, graph: Graph, seed: int) -> None:
+        """Scaling and position are learned once, from the training graph."""
+        super().begin(graph, seed)
+        if self.position is not None:
+            self.position.learn(graph, seed)
 
     def structure(self, graph: Graph) -> Graph:
         """Direction of edges kept or dropped as configured."""
@@ -181,7 +209,7 @@ class SpaM(NodeModel):
         generator: torch.Generator | None,
     ) -> tuple[Tensor, Tensor]:
         """log p (K, n, C) on K signed graphs, and the code norms (L, K)."""
-        hidden = self._encode(graph.features, distribution, generator)
+        hidden = self._encode(graph.features, distribution, generator, graph.derived.get(POSITION))
         projected = self._first_projected(graph, hidden, generator)
         return self._pass_in_pieces(graph, hidden, projected, signs, generator)
 
@@ -231,7 +259,11 @@ class SpaM(NodeModel):
         return torch.cat(log_prob), torch.stack(norms)
 
     def _encode(
-        self, features: FeatureMatrix, distribution: SignDistribution | None, generator: torch.Generator | None
+        self,
+        features: FeatureMatrix,
+        distribution: SignDistribution | None,
+        generator: torch.Generator | None,
+        position: Tensor | None = None,
     ) -> Tensor | None:
         """(1, n, hidden), or None where the first layer reads the features itself (H0 = X).
 
@@ -244,6 +276,9 @@ class SpaM(NodeModel):
         hidden = features.project(self.encode_weight, rate, generator) + self.encode_bias
         if self.encode_belief is not None and distribution is not None:
             hidden = hidden + torch.softmax(distribution.node_logits[-1].detach(), -1) @ self.encode_belief
+        if self.position is not None:
+            assert position is not None, "the graph was not prepared by this model"
+            hidden = hidden + self.position(position, generator)
         hidden = torch.relu(hidden)
         return dropout(hidden, rate, generator).unsqueeze(0)
 
@@ -251,7 +286,7 @@ class SpaM(NodeModel):
         """Targets and values (1, n, d_val) of the first layer, the same for every sample; used by explanations."""
         conv = self.convs[0]
         assert isinstance(conv, S2Conv)
-        hidden = self._encode(graph.features, distribution, None)
+        hidden = self._encode(graph.features, distribution, None, graph.derived.get(POSITION))
         if hidden is not None:
             return hidden @ conv.to_target, hidden @ conv.to_value
         return tuple(graph.features.project(w).unsqueeze(0) for w in (conv.to_target, conv.to_value))  # pyright: ignore

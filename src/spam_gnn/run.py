@@ -187,7 +187,7 @@ def load_run(folder: Path) -> tuple[NodeModel, RunSettings, float, tuple[str, ..
     if (folder / CHECKPOINT).exists() and not (folder / MODEL).exists():
         raise BadInput(f"{folder}: training has not finished; continue with --resume --out {folder}")
     weights, facts = read_tensors(folder / MODEL)
-    sizes = Shape(shape.get("num_nodes", 0), shape["num_features"], shape["num_classes"])
+    sizes = Shape.stored(shape)
     model = find(settings.name).make(sizes, settings.model, settings.seed)
     model.load_state_dict(weights)
     return model, settings, float(facts["temperature"]), tuple(shape["class_names"])

@@ -50,7 +50,7 @@ def load_estimator(folder: Path) -> StoredEstimator:
         raise BadInput(f"{path}: cannot be read ({error}); save the estimator again") from None
     name = stored.get("name", "spam")
     settings = settings_from_json(name, stored["config"])
-    shape = Shape(stored.get("num_nodes", 0), stored["num_features"], stored["num_classes"])
+    shape = Shape.stored(stored)
     model = find(name).make(shape, settings, 0)
     model.load_state_dict(read_tensors(folder / WEIGHTS)[0])
     return StoredEstimator(tuples_from_json(stored["params"]), name, settings, shape, model, stored["temperature"])

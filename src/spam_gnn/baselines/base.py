@@ -21,15 +21,25 @@ Family = Literal["spam", "homophily", "heterophily", "directed", "uncertainty", 
 
 @dataclass(frozen=True)
 class Shape:
-    """All that a network needs to know of a graph to be made: n, d, C."""
+    """All that a network needs to know of a graph to be made: n, d, C, edges (both directions of an undirected one count)."""
 
     num_nodes: int
     num_features: int
     num_classes: int
+    num_edges: int = 0
+    directed: bool = False
 
     @staticmethod
     def of(graph: Graph) -> Shape:
-        return Shape(graph.num_nodes, graph.num_features, graph.num_classes)
+        return Shape(graph.num_nodes, graph.num_features, graph.num_classes, graph.num_edges, graph.directed)
+
+    @staticmethod
+    def stored(entries: Mapping[str, Any]) -> Shape:
+        """From what was written of it, among other entries; earlier versions wrote fewer."""
+        return Shape(
+            entries.get("num_nodes", 0), entries["num_features"], entries["num_classes"], entries.get("num_edges", 0),
+            entries.get("directed", False),
+        )  # fmt: skip
 
 
 @dataclass(frozen=True)

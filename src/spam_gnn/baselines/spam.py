@@ -5,10 +5,14 @@ from __future__ import annotations
 from spam_gnn.baselines.base import Shape, System
 from spam_gnn.config import SpaMConfig
 from spam_gnn.model import SpaM
+from spam_gnn.position import PositionShape
 
 
 def _make(shape: Shape, settings: SpaMConfig, seed: int) -> SpaM:
-    return SpaM(shape.num_features, shape.num_classes, settings, seed)
+    position = PositionShape.wanted(
+        settings.position, settings.position_rank, shape.num_nodes, shape.num_edges, directed=shape.directed
+    )
+    return SpaM(shape.num_features, shape.num_classes, settings, seed, position)
 
 
 SYSTEMS = (

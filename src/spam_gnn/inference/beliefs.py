@@ -54,7 +54,7 @@ class _Beliefs:
         self.logits = self._feature_logits()
         self.prior = posterior._log_beliefs(self.logits, self.graph, self.graph.train_mask)  # (n, C)
         self.weights = posterior._sign_weights(self.prior, self.graph)  # (3, C, C)
-        self.trust = torch.sigmoid(posterior.trust)
+        self.weight = posterior._weight(self.graph)  # (n,)
 
     def _feature_logits(self) -> Tensor:
         out = torch.empty(self.graph.num_nodes, self.posterior.num_classes)
@@ -92,11 +92,11 @@ class _Beliefs:
         for edges in edge_ranges(graph.num_edges):
             source, target, boost = *graph.edge_index[:, edges], self._boost(edges)
             speak = _cavity(belief.t(), source, self._heard_back(edges, along, against))
-            fresh[edges] = (self.trust * _log_message(speak, self.weights, boost)).t()
+            fresh[edges] = (self.weight[target] * _log_message(speak, self.weights, boost)).t()
             total.index_add_(0, target, fresh[edges])
             if back is not None:
                 hear = _cavity(belief.t(), target, None if along is None else along[edges].t())
-                back[edges] = (self.trust * _log_message(hear, self.weights, boost)).t()
+                back[edges] = (self.weight[source] * _log_message(hear, self.weights, boost)).t()
                 total.index_add_(0, source, back[edges])
         return total, fresh, back
 

@@ -124,7 +124,9 @@ def _gains(victim: _Victim, current: Graph, ends: Tensor, joined: int) -> Tensor
     keys, order = pair_keys(ends, union.num_nodes).sort()
     of_edge = order[torch.searchsorted(keys, pair_keys(union.edge_index, union.num_nodes))]  # the pair of each stored edge
     part = [(presence * probability[:, s])[of_edge].unsqueeze(0) for s in (POSITIVE, NEGATIVE)]
-    loss, offset = _loss(victim, model.prepare(union), distribution, SignedGraphs(part[0], part[1], torch.zeros(1)))
+    whole = model.prepare(union)
+    whole.derived.update(prepared.derived)  # pairs that are no edges yet have no place in a node's row of the adjacency
+    loss, offset = _loss(victim, whole, distribution, SignedGraphs(part[0], part[1], torch.zeros(1)))
     by_layer, by_offset = torch.autograd.grad(loss, [presence, offset])
     by_belief = _belief_gradient(model, distribution, by_offset)  # (n, C)
     spoken = sum((by_belief[end] * message.t()).sum(1) for end, message in zip(ends, heard, strict=True))

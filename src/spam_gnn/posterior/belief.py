@@ -45,6 +45,7 @@ class BeliefConfig:
     dropout: float = 0.5
     rounds: int = 2  # of belief propagation; 0 judges edges by features and labels alone
     known: float = 0.98  # how far a context label is trusted
+    witnesses: float = 16.0  # where W starts: neighbours repeat each other, and all of them together count as at most W
     noise_quantile: float = 0.25  # eta is this quantile of r over class pairs, weighted by chance frequency
 
 
@@ -67,6 +68,7 @@ class BeliefPosterior(SignPosterior):
         self.evidence = nn.Parameter(torch.tensor([0.5, 0.0]))  # a: log-odds of support per unit of similarity, degree
         self.sharpness = nn.Parameter(torch.zeros(()))  # log inverse temperature of the feature beliefs
         self.trust = nn.Parameter(torch.zeros(()))  # logit of how far a neighbour's message is believed
+        self.witnesses = nn.Parameter(torch.tensor(float(config.witnesses)).log())  # log of W, see `_weight`
 
     def forward(self, graph: Graph, context: Tensor, generator: torch.Generator | None = None) -> SignDistribution:
         logits = self._feature_logits(graph.features, generator)
@@ -110,7 +112,7 @@ class BeliefPosterior(SignPosterior):
         boost = self._boost(evidence)
         like = torch.stack([((w @ first) * second).sum(0) for w in weights])
         heard = torch.stack([_log_message(second, weights, boost), _log_message(first, weights, boost)])
-        return torch.softmax((like * boost + _FLOOR).log(), 0).t(), torch.sigmoid(self.trust) * heard
+        return torch.softmax((like * boost + _FLOOR).log(), 0).t(), self._weight(graph)[ends].unsqueeze(1) * heard
 
     def log_ratio(self, log_u: Tensor, graph: Graph) -> tuple[Tensor, Tensor]:
         """log r (C, C) normalised so that chance has mean 1, and the chance frequency of each class pair (C, C)."""
@@ -150,7 +152,7 @@ class BeliefPosterior(SignPosterior):
         Classes come first here: every operation then runs along the edges, which is what vector units are good at.
         """
         source, target, back = *graph.edge_index, graph.reverse
-        trust, prior = torch.sigmoid(self.trust), log_u.t()
+        weight, prior = self._weight(graph), log_u.t()
         mixed = backward = None  # (C, m) log messages source -> target, and target -> source along the same edge
         belief = prior  # (C, n)
         for turn in range(self.config.rounds):
@@ -159,8 +161,8 @@ class BeliefPosterior(SignPosterior):
                 backward = mixed.index_select(1, back)
             speak = _cavity(belief, source, backward)
             hear = _cavity(belief, target, mixed) if graph.directed else None
-            mixed = trust * _log_message(speak, weights, boost)
-            backward = None if hear is None else trust * _log_message(hear, weights, boost)
+            mixed = weight[target] * _log_message(speak, weights, boost)
+            backward = None if hear is None else weight[source] * _log_message(hear, weights, boost)
             belief = prior + self._incoming(graph, mixed, backward)
         assert mixed is not None
         if backward is not None:
@@ -170,6 +172,16 @@ class BeliefPosterior(SignPosterior):
             ends = (_cavity(belief, target[edge], mixed.index_select(1, edge)),
                     _cavity(belief, source[edge], mixed.index_select(1, back[edge])))  # fmt: skip
         return torch.stack(ends), belief.t()
+
+    def _weight(self, graph: Graph) -> Tensor:
+        """(n,): how far a node believes each of its d neighbours, trust / (1 + d / W).
+
+        Propagation takes neighbours for independent witnesses. They are not: with hundreds of them, beliefs would be certain
+        and wrong.
+        """
+        ends = graph.edge_index.reshape(-1) if graph.directed else graph.edge_index[1]
+        degree = torch.bincount(ends, minlength=graph.num_nodes).to(self.trust.dtype)
+        return torch.sigmoid(self.trust) / (1.0 + degree * torch.exp(-self.witnesses))
 
     def _incoming(self, graph: Graph, mixed: Tensor, backward: Tensor | None) -> Tensor:
         """(C, n): the sum of all log messages that reach a node; along a directed edge both ends speak."""

@@ -11,18 +11,20 @@ import io
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from spam_gnn.data.readers.ahead import in_order
 from spam_gnn.data.readers.content import text_pieces
+from spam_gnn.data.readers.rows_of_bytes import Rows, has_blanks, rows_of
 from spam_gnn.data.readers.table import HEADER, Block, Table, defect, listed, numbers, shown
 
 Pieces = Callable[[], Iterator[bytes]]
-_NEWLINE, _QUOTE, _SPACE, _ZERO, _POINT = 10, 34, 32, 48, 46
-_INK = bytes({*range(0x21, 0x7F), _NEWLINE})  # a text of these alone has no blanks around a cell
+_ZERO, _POINT, _BLANKS = 48, 46, (32, 9)
 
 
 class DelimitedTable(Table):
@@ -62,6 +64,10 @@ class DelimitedTable(Table):
         self, text: Sequence[str] = (), number: Sequence[str] = (), key: Sequence[str] = ()
     ) -> Iterator[Block]:
         self._lines = []
+        return in_order(partial(self._parse, body, rows, text, number, key) for body, rows in self._bodies())
+
+    def _bodies(self) -> Iterator[tuple[bytes, int]]:
+        """The text below the header in pieces of whole rows, and how many rows each has."""
         header_due = self._headed
         for records in record_blocks(self.file, self._pieces(), self._delimiter):
             body, lines, fields = records.data, records.lines, records.fields
@@ -72,7 +78,7 @@ class DelimitedTable(Table):
                 continue
             self._lines.append(lines)
             self._check_whole(fields, lines)
-            yield self._parse(body, len(lines), text, number, key)
+            yield body, len(lines)
 
     def _check_whole(self, fields: np.ndarray, lines: np.ndarray) -> None:
         ragged = np.flatnonzero(fields != len(self.columns))
@@ -98,7 +104,7 @@ class DelimitedTable(Table):
             again = self._frame(body, odd, odd)
             keys |= {name: again[name] for name in odd}
         # Stripping is slow and seldom of use: without blanks, and without line breaks inside quotes, there is nothing to strip.
-        padded = bool(body.translate(None, _INK + self._delimiter.encode())) or body.count(b"\n") != rows
+        padded = has_blanks(body, self._delimiter) or body.count(b"\n") != rows
         assert len(frame) == rows, "pandas found other rows than the check of the bytes"
         return Block(
             rows, text={name: _stripped(frame[name], padded) for name in text},
@@ -158,12 +164,13 @@ def most_frequent(line: bytes) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Records:
-    """Some whole rows of a text: where each that is not blank starts, on which line, how many fields it has."""
+    """Some whole rows of a text: where each that is not blank starts, on which line, how many fields it has; all line feeds."""
 
     data: bytes
     starts: np.ndarray
     lines: np.ndarray
     fields: np.ndarray
+    breaks: int
 
     @property
     def after_first(self) -> int:
@@ -183,7 +190,7 @@ def record_blocks(file: str, pieces: Iterator[bytes], delimiter: str) -> Iterato
         records, used = _records(file, data, delimiter, line)
         if used:
             yield records
-            line += data.count(b"\n", 0, used)
+            line += records.breaks
         parts, size = [data[used:]], len(data) - used
         least = 0 if used else 2 * size
     data = b"".join(parts)
@@ -194,46 +201,28 @@ def record_blocks(file: str, pieces: Iterator[bytes], delimiter: str) -> Iterato
 
 def _records(file: str, data: bytes, delimiter: str, line: int, *, last: bool = False) -> tuple[Records, int]:
     """The rows that end within `data`, and how many bytes they take."""
-    raw = np.frombuffer(data, dtype=np.uint8)
-    feeds, separators = np.flatnonzero(raw == _NEWLINE), np.flatnonzero(raw == ord(delimiter))
-    ends, quoted = feeds, b'"' in data
-    if quoted:
-        marks = np.flatnonzero(raw == _QUOTE)  # odd ones open, even ones close; a doubled one closes and opens again
-        ends, separators = _outside(feeds, marks), _outside(separators, marks)
-        used = int(ends[-1]) + 1 if len(ends) else 0
-        if used or last:
-            _check_quotes(file, data, marks if last else marks[: np.searchsorted(marks, used)], delimiter, line)
+    rows = rows_of(data, delimiter)
+    ends, fields = rows.ends, rows.fields
     used = int(ends[-1]) + 1 if len(ends) else 0
-    starts = np.concatenate([[0], ends[:-1] + 1]) if len(ends) else np.empty(0, dtype=np.int64)
-    lines = line + (np.searchsorted(feeds, starts) if quoted else np.arange(len(starts)))
-    fields = np.diff(np.searchsorted(separators, ends), prepend=0) + 1
-    filled = ends > starts
-    for row in np.flatnonzero(filled & (fields == 1) & ((raw[starts] == _SPACE) if len(starts) else False)):
-        filled[row] = data[starts[row] : ends[row]].strip(b" ") != b""
-    return Records(data[:used], starts[filled], lines[filled], fields[filled]), used
-
-
-def _outside(places: np.ndarray, marks: np.ndarray) -> np.ndarray:
-    """The places that are not between an opening and a closing quote."""
-    before = np.searchsorted(places, marks)  # a look per quote, of which there are fewer than separators
-    closing = np.append(before[1::2], len(places)) if len(marks) % 2 else before[1::2]
-    if (closing == before[0::2]).all():
-        return places
-    return places[np.searchsorted(marks, places) % 2 == 0]
-
-
-def _check_quotes(file: str, data: bytes, marks: np.ndarray, delimiter: str, line: int) -> None:
-    """A quote may only stand where a field begins or ends, or doubled inside one; else rows would run together."""
+    _check_quotes(file, data, rows, len(data) if last else used, line)
+    starts = np.append(0, ends + 1)[:-1]
+    lines = line + np.append(0, rows.feeds)[:-1]
     raw = np.frombuffer(data, dtype=np.uint8)
-    opening = np.arange(len(marks)) % 2 == 0
-    beside = np.where(opening, np.where(marks > 0, raw[marks - 1], _NEWLINE), raw[np.minimum(marks + 1, len(raw) - 1)])
-    stray = marks[~np.isin(beside, [_NEWLINE, _QUOTE, ord(delimiter)])]
-    if len(stray):
+    filled = ends > starts
+    for row in np.flatnonzero(filled & (fields == 1) & (np.isin(raw[starts], _BLANKS) if len(starts) else False)):
+        filled[row] = data[starts[row] : ends[row]].strip(b" \t") != b""  # as pandas sees it
+    breaks = int(rows.feeds[-1]) if len(ends) else 0
+    return Records(data[:used], starts[filled], lines[filled], fields[filled], breaks), used
+
+
+def _check_quotes(file: str, data: bytes, rows: Rows, used: int, line: int) -> None:
+    """A quote may only stand where a field begins or ends, or doubled inside one; else rows would run together."""
+    if 0 <= rows.stray < used:
         advice = 'close the quotes before it, or write the field as "5"" pipe"'
-        at = line + data.count(b"\n", 0, int(stray[0]))
+        at = line + data.count(b"\n", 0, rows.stray)
         raise defect(file, f"found a quote mark where no field begins or ends; {advice}", at)
-    if len(marks) % 2:
-        at = line + data.count(b"\n", 0, int(marks[-1]))
+    if 0 <= rows.open < used:
+        at = line + data.count(b"\n", 0, rows.open)
         raise defect(file, "found a quote mark that is never closed; close it at the end of its field", at)
 
 

@@ -1,4 +1,5 @@
-"""Published figures, to be printed beside measured ones, each with its source. They stand in `published.json` only."""
+"""Published figures, to be printed beside measured ones, each with its source. They stand in `published.json`
+only, and the settings that publications state for single datasets in `stated.json`."""
 
 from __future__ import annotations
 
@@ -6,6 +7,7 @@ import json
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -28,9 +30,30 @@ class PublishedFigure:
         return self.source.startswith("paper-")
 
 
+@dataclass(frozen=True)
+class StatedSettings:
+    """What a publication states it used for a system on a dataset, where it differs from that system's defaults here."""
+
+    system: str
+    dataset: str
+    source: str
+    settings: dict[str, Any]
+    train: dict[str, Any]
+
+
+@cache
+def stated() -> tuple[StatedSettings, ...]:
+    """All of `stated.json`."""
+    return tuple(StatedSettings(**entry) for entry in _stored("stated.json"))
+
+
+def _stored(name: str) -> Any:
+    return json.loads(files("spam_gnn.experiments.paper").joinpath(name).read_text())
+
+
 @cache
 def _content() -> tuple[dict[str, str], tuple[PublishedFigure, ...]]:
-    stored = json.loads(files("spam_gnn.experiments.paper").joinpath("published.json").read_text())
+    stored = _stored("published.json")
     return stored["sources"], tuple(PublishedFigure(**entry) for entry in stored["figures"])
 
 

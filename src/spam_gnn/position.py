@@ -1,0 +1,132 @@
+"""Where a node stands in the graph, as columns for the encoder: how large it is, and its row of the adjacency in few numbers.
+
+Messages are means, so a network of them does not know how many neighbours a node has, nor which. Where nodes have many
+neighbours both say much of a node (Lim et al., NeurIPS 2021, give the whole row of the adjacency to a network). Here the
+row is shortened to its part in the largest singular directions of the training graph,
+
+    A ~ U S V^T,    p_i = [log sizes | 3 c (A V S^-1/2)_i | 3 c' (A^T U S^-1/2)_i],
+
+the second part for directed graphs only, c such that rows have mean square one. V and U are kept by node identity: a
+node that was not there in training adds nothing to the rows of others, and its own row is made of those it knows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import scipy.sparse
+import torch
+from torch import Tensor, nn
+
+from spam_gnn.features import FeatureMatrix
+from spam_gnn.graph import Graph
+from spam_gnn.initial import glorot
+from spam_gnn.randomness import dropout, stream
+
+PositionMode = Literal["auto", "on", "off"]
+MANY = 10.0  # edge ends per node from which `auto` looks at the rows of the adjacency
+LARGEST = 200_000  # nodes up to which it does: beyond, the singular directions cost more time and memory than the training
+SIZES = 3  # in-degree, out-degree, norm of the features
+_STRENGTH = 3.0  # of a row beside features whose rows have norm one (docs/trials.md)
+_ROUNDS = 4  # of the power iteration behind the singular vectors
+
+
+@dataclass(frozen=True)
+class PositionShape:
+    """n, how many singular directions, and whether rows and columns of the adjacency differ."""
+
+    num_nodes: int
+    rank: int
+    directed: bool
+
+    @property
+    def ways(self) -> int:
+        return 2 if self.directed else 1
+
+    @property
+    def width(self) -> int:
+        return SIZES + self.ways * self.rank
+
+    @staticmethod
+    def wanted(mode: PositionMode, rank: int, num_nodes: int, num_edges: int, *, directed: bool) -> PositionShape | None:
+        """What a graph of this size gets; None for no columns at all. Edges of an undirected graph count in both directions."""
+        ends = num_edges * (2 if directed else 1) / max(num_nodes, 1)
+        if mode == "off" or num_nodes < 3 or (mode == "auto" and (ends < MANY or num_nodes > LARGEST)):
+            return None
+        return PositionShape(num_nodes, min(rank, num_nodes - 1), directed)
+
+
+class Position(nn.Module):
+    """The columns p (n, width) of a graph and what the encoder makes of them, p W.
+
+    Args:
+        shape: of the training graph.
+        hidden: the encoder's width.
+        rate: of dropout on p.
+    """
+
+    def __init__(self, shape: PositionShape, hidden: int, rate: float, generator: torch.Generator) -> None:
+        super().__init__()
+        self.shape, self.rate = shape, rate
+        self.weight = nn.Parameter(glorot(shape.width, hidden, generator))
+        self.register_buffer("identity", torch.arange(shape.num_nodes))
+        self.register_buffer("directions", torch.zeros(shape.ways, shape.num_nodes, shape.rank))
+        self.register_buffer("shift", torch.zeros(SIZES))
+        self.register_buffer("scale", torch.ones(SIZES))
+
+    def learn(self, graph: Graph, seed: int) -> None:
+        """Take the singular directions and the scale of sizes from the training graph."""
+        order = torch.argsort(graph.identity)  # so that renaming nodes changes nothing, not even the last digit
+        self.get_buffer("identity").copy_(graph.identity[order])
+        rows = _adjacency(graph, order)
+        left, values, right = _singular(rows, self.shape.rank, seed)
+        root = np.sqrt(np.maximum(values, 1e-6))
+        for way, (matrix, vectors) in enumerate([(rows, right), (rows.T, left)][: self.shape.ways]):
+            table = vectors / root
+            seen = np.square(matrix @ table).sum(1).mean()
+            self.get_buffer("directions")[way] = torch.from_numpy(table * (_STRENGTH / np.sqrt(max(seen, 1e-12)))).float()
+        sizes = _log_sizes(graph)
+        self.get_buffer("shift").copy_(sizes.mean(0))
+        self.get_buffer("scale").copy_(1.0 / sizes.std(0, correction=0).clamp(min=1e-3))
+
+    def columns(self, graph: Graph) -> Tensor:
+        """(n, width): p of a graph as the user gave it."""
+        known = self.get_buffer("identity")
+        place = torch.searchsorted(known, graph.identity).clamp(max=known.numel() - 1)
+        met = known[place] == graph.identity
+        rows = _adjacency(graph, torch.arange(graph.num_nodes))
+        parts = [(_log_sizes(graph) - self.get_buffer("shift")) * self.get_buffer("scale")]
+        for way, matrix in enumerate([rows, rows.T][: self.shape.ways]):
+            table = self.get_buffer("directions")[way][place] * met.unsqueeze(1)
+            parts.append(torch.from_numpy(np.asarray(matrix @ table.numpy())))
+        return torch.cat(parts, 1)
+
+    def forward(self, columns: Tensor, generator: torch.Generator | None) -> Tensor:
+        """(n, hidden): what joins the encoder's sum."""
+        return dropout(columns, self.rate, generator) @ self.weight
+
+
+def _adjacency(graph: Graph, order: Tensor) -> scipy.sparse.csr_array:
+    """(n, n) float32, row the target, nodes in the given order."""
+    place = torch.empty_like(order)
+    place[order] = torch.arange(order.numel())
+    source, target = place[graph.edge_index].numpy()
+    ones = np.ones(len(source), dtype=np.float32)
+    return scipy.sparse.csr_array((ones, (target, source)), shape=(graph.num_nodes, graph.num_nodes))
+
+
+def _singular(matrix: scipy.sparse.csr_array, rank: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """U (n, rank), S (rank,), V (n, rank) of the largest singular values."""
+    from sklearn.utils.extmath import randomized_svd  # slow to import, not needed by most graphs
+
+    state = int(torch.randint(2**31 - 1, (), generator=stream(seed, "position")))
+    left, values, right = randomized_svd(matrix, rank, n_iter=_ROUNDS, random_state=state)  # pyright: ignore[reportArgumentType]
+    return left, values, right.T
+
+
+def _log_sizes(graph: Graph) -> Tensor:
+    """(n, 3): log(1 + .) of in-degree, out-degree and the squared norm of the features."""
+    source, target = (torch.bincount(end, minlength=graph.num_nodes).float() for end in graph.edge_index)
+    return torch.stack([target, source, FeatureMatrix.of_rows(graph.x).row_norms().square()], 1).log1p()
