@@ -39,6 +39,7 @@ class Sizes:
         edges: stored edges, as the network sees them.
         values: stored feature values.
         mapped: whether features and edges live on disk.
+        labelled: training nodes; 0 where that is not known.
     """
 
     nodes: int
@@ -46,19 +47,21 @@ class Sizes:
     values: int
     classes: int
     mapped: bool
+    labelled: int = 0
 
     @staticmethod
     def of_folder(facts: FolderFacts, config: SpaMConfig) -> Sizes:
         """Of a converted graph that has not been opened."""
         edges = facts.mirrored if config.directions == "undirected" else facts.edges
-        return Sizes(facts.nodes, edges, facts.nonzeros, len(facts.class_names), True)
+        return Sizes(facts.nodes, edges, facts.nonzeros, len(facts.class_names), True, facts.labelled)
 
     @staticmethod
     def of_graph(graph: Graph, config: SpaMConfig) -> Sizes:
         """Of a graph in memory; the mirrored edges of a directed one are at most twice as many."""
         doubled = graph.directed and config.directions == "undirected"
         values = graph.x.values().numel() if graph.x.layout == torch.sparse_csr else graph.x.numel()
-        return Sizes(graph.num_nodes, graph.num_edges * (2 if doubled else 1), values, graph.num_classes, False)
+        return Sizes(graph.num_nodes, graph.num_edges * (2 if doubled else 1), values, graph.num_classes, False,
+                     int(graph.train_mask.sum()))  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -123,7 +126,8 @@ def _batch(sizes: Sizes, batches: BatchConfig) -> Sizes:
         share = min(1.0, batches.joined / batches.clusters)
         nodes, edges = sizes.nodes * share, sizes.edges * share
     else:
-        degree, layer, nodes, edges = sizes.edges / max(sizes.nodes, 1), float(batches.size), float(batches.size), 0.0
+        seeds = float(min(batches.size, sizes.labelled or sizes.nodes))
+        degree, layer, nodes, edges = sizes.edges / max(sizes.nodes, 1), seeds, seeds, 0.0
         for most in batches.neighbours:
             layer *= degree if most < 0 else min(float(most), degree)
             nodes, edges = nodes + layer, edges + 2.0 * layer
