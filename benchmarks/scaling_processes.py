@@ -54,14 +54,19 @@ def kills(place: Path, count: int = 10) -> list[dict[str, Any]]:
     command = [sys.executable, "-m", "spam_gnn", "train", "--graph", str(folder), "--batch-size", "128", "--together", "2",
                "--neighbours", "5,5", "--epochs", "40", "--set", "predict_samples=2", "--workers", "2", "--out"]  # fmt: skip
     subprocess.run([*command, str(calm)], env=environment, check=True, capture_output=True)
-    codes, waits, lines = [], [], 0
-    for _ in range(count):
+    codes: list[int] = []
+    waits: list[float] = []
+    lines = 0
+    while len(codes) < count:
         process = subprocess.Popen([*command, str(out), "--resume"], env=environment, stderr=subprocess.PIPE, text=True,
                                    stdout=subprocess.DEVNULL)  # fmt: skip
-        time.sleep(chance.uniform(1.0, 25.0))
-        workers = [child for child in psutil.Process(process.pid).children() if child.is_running()]
-        if process.poll() is None and workers:
-            os.kill(chance.choice(workers).pid, signal.SIGKILL)
+        while process.poll() is None and len(psutil.Process(process.pid).children()) < 2:
+            time.sleep(0.05)
+        time.sleep(chance.uniform(0.0, 25.0))
+        if process.poll() is not None:  # it was done before its time had come: begin anew
+            shutil.rmtree(out)
+            continue
+        os.kill(chance.choice(psutil.Process(process.pid).children()).pid, signal.SIGKILL)
         begun = time.monotonic()
         error = process.communicate(timeout=120)[1]
         codes.append(process.returncode)

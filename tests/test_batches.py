@@ -19,6 +19,7 @@ from spam_gnn.loading.batched import BatchConfig, BatchedFeed, make_feed
 from spam_gnn.loading.clusters import Clusters
 from spam_gnn.loading.cut import Whole
 from spam_gnn.loading.sampler import LibrarySampler, NeighbourSampler, make_sampler
+from spam_gnn.position import PositionShape
 from spam_gnn.posterior.base import edge_evidence
 from spam_gnn.team import Alone
 from spam_gnn.training import fit
@@ -98,7 +99,8 @@ def test_pyg_lib_is_taken_where_it_is_installed(monkeypatch):
 @pytest.mark.parametrize("turn", [lambda g: g, directed])
 def test_a_batch_that_holds_everything_has_the_loss_of_the_whole_graph(turn):
     graph = turn(csbm(nodes=90, feature_strength=2.0, seed=3))
-    model = SpaM(graph.num_features, 3, SpaMConfig(directions="both", **QUIET))
+    place = PositionShape.wanted("on", 8, graph.num_nodes, graph.num_edges, directed=graph.directed)
+    model = SpaM(graph.num_features, 3, SpaMConfig(directions="both", position_dropout=0.0, **QUIET), 0, place)
     model.begin(graph, 0)
     feed = make_feed(model, graph, BatchConfig(size=1000, neighbours=(-1,) * 12), 0, Alone())
     [[piece]] = list(feed.steps(model, 0, 0))

@@ -21,7 +21,7 @@ GIB = 2**30
 C = SpaMConfig()
 
 
-def sizes(nodes, degree=10, mapped=True):
+def sizes(nodes, degree=8, mapped=True):
     return Sizes(nodes, nodes * degree, nodes * 64, 5, mapped)
 
 
@@ -60,7 +60,7 @@ def test_estimates_grow_with_what_they_should():
 
 def test_a_graph_in_memory_is_measured():
     graph = csbm(nodes=60, seed=0)
-    assert Sizes.of_graph(graph, C) == Sizes(60, graph.num_edges, graph.x.numel(), 3, False)
+    assert Sizes.of_graph(graph, C) == Sizes(60, graph.num_edges, graph.x.numel(), 3, False, int(graph.train_mask.sum()))
     doubled = Sizes.of_graph(replace(graph, directed=True), C)
     assert doubled.edges == 2 * graph.num_edges
 

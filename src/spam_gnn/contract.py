@@ -92,6 +92,10 @@ class NodeModel(nn.Module, ABC):
         """The graph with the edges that the network sees, its features untouched: what batches are cut from."""
         return graph
 
+    def node_columns(self, graph: Graph) -> dict[str, Tensor]:  # noqa: ARG002 - for models that know where a node stands
+        """What the model knows of all nodes of the graph as it came, by name, (n, ...) each; batches bring their rows along."""
+        return {}
+
     def targets(self, graph: Graph, seed: int, epoch: int) -> Tensor:  # noqa: ARG002 - for models that hold labels back
         """(n,) bool: the training nodes that the loss of an epoch is taken on: the seeds of its batches."""
         return graph.train_mask

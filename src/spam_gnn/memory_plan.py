@@ -23,8 +23,8 @@ MARGIN = 1.25  # how far an estimate may be wrong before a run that was let thro
 _SIZES = (8192, 2048, 512, 128)  # seeds of a batch that are tried in turn
 _PROCESS = 400.0 * 2**20  # Python, torch, numba and their buffers
 # Bytes of a training epoch and a validation per: node, stored edge, stored feature value, (sample, node, unit, layer),
-# (sample, edge), (class, edge), and (node, column of its position).
-_EPOCH = {"node": 1765.0, "edge": 133.0, "value": 13.0, "state": 64.5, "sign": 16.0, "message": 70.0, "position": 28.0}
+# (sample, edge), (class, edge).
+_EPOCH = {"node": 1765.0, "edge": 133.0, "value": 13.0, "state": 64.5, "sign": 16.0, "message": 70.0}
 # Bytes of an exact prediction in pieces and of writing its tables: of its pieces, and per node, stored edge that the measures
 # look at, (class, node) and (sample, class, node).
 _RESULT = {"start": 80.0 * 2**20, "node": 150.0, "edge": 102.0, "belief": 24.0, "probability": 10.0}
@@ -39,7 +39,7 @@ class Sizes:
         edges: stored edges, as the network sees them.
         values: stored feature values.
         mapped: whether features and edges live on disk.
-        columns: of the position of a node, 0 without.
+        labelled: training nodes; 0 where that is not known.
     """
 
     nodes: int
@@ -47,14 +47,13 @@ class Sizes:
     values: int
     classes: int
     mapped: bool
-    columns: int = 0
+    labelled: int = 0
 
     @staticmethod
     def of_folder(facts: FolderFacts, config: SpaMConfig) -> Sizes:
         """Of a converted graph that has not been opened."""
         edges = facts.mirrored if config.directions == "undirected" else facts.edges
-        return Sizes(facts.nodes, edges, facts.nonzeros, len(facts.class_names), True,
-                     _columns(config, facts.nodes, facts.edges, facts.directed))  # fmt: skip
+        return Sizes(facts.nodes, edges, facts.nonzeros, len(facts.class_names), True, facts.labelled)
 
     @staticmethod
     def of_graph(graph: Graph, config: SpaMConfig) -> Sizes:
@@ -62,7 +61,7 @@ class Sizes:
         doubled = graph.directed and config.directions == "undirected"
         values = graph.x.values().numel() if graph.x.layout == torch.sparse_csr else graph.x.numel()
         return Sizes(graph.num_nodes, graph.num_edges * (2 if doubled else 1), values, graph.num_classes, False,
-                     _columns(config, graph.num_nodes, graph.num_edges, graph.directed))  # fmt: skip
+                     int(graph.train_mask.sum()))  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -90,25 +89,19 @@ class Plan:
 def bytes_whole(sizes: Sizes, c: SpaMConfig) -> float:
     """Peak of training on the whole graph and predicting it at once."""
     samples = max(c.samples, 1)
-    return _PROCESS + (
+    return _PROCESS + _bytes_of_position(sizes, c) + (
         _EPOCH["node"] * sizes.nodes
         + _EPOCH["edge"] * sizes.edges
         + _EPOCH["value"] * sizes.values
         + _EPOCH["state"] * samples * sizes.nodes * c.hidden * c.layers
         + _EPOCH["sign"] * samples * sizes.edges
         + _EPOCH["message"] * sizes.classes * sizes.edges
-        + _EPOCH["position"] * sizes.columns * sizes.nodes
     )
-
-
-def _columns(c: SpaMConfig, nodes: int, edges: int, directed: bool) -> int:
-    shape = PositionShape.wanted(c.position, c.position_rank, nodes, edges, directed=directed) if c.encoder else None
-    return 0 if shape is None else shape.width
 
 
 def bytes_in_batches(sizes: Sizes, c: SpaMConfig, batches: BatchConfig) -> float:
     """Peak of training in batches, or of the exact prediction after it, whichever is larger."""
-    batch = bytes_whole(_batch(sizes, batches), c)
+    batch = bytes_whole(_batch(sizes, batches), replace(c, position="off")) + _bytes_of_position(sizes, c)
     result = _PROCESS + (
         _RESULT["start"]
         + _RESULT["node"] * sizes.nodes
@@ -116,8 +109,15 @@ def bytes_in_batches(sizes: Sizes, c: SpaMConfig, batches: BatchConfig) -> float
         + _RESULT["belief"] * sizes.classes * sizes.nodes
         + _RESULT["probability"] * c.predict_samples * sizes.classes * sizes.nodes
     )
+    result += _bytes_of_position(sizes, c)
     held = 0.0 if sizes.mapped else 4.0 * sizes.values + 24.0 * sizes.edges
     return held + max(batch + 24.0 * sizes.nodes, result)
+
+
+def _bytes_of_position(sizes: Sizes, c: SpaMConfig) -> float:
+    """Columns of all nodes that say where they stand (`position.py`), and the singular vectors behind them."""
+    shape = PositionShape.wanted(c.position, c.position_rank, sizes.nodes, sizes.edges, directed=False)
+    return 0.0 if shape is None else 16.0 * sizes.nodes * shape.width
 
 
 def _batch(sizes: Sizes, batches: BatchConfig) -> Sizes:
@@ -126,13 +126,14 @@ def _batch(sizes: Sizes, batches: BatchConfig) -> Sizes:
         share = min(1.0, batches.joined / batches.clusters)
         nodes, edges = sizes.nodes * share, sizes.edges * share
     else:
-        degree, layer, nodes, edges = sizes.edges / max(sizes.nodes, 1), float(batches.size), float(batches.size), 0.0
+        seeds = float(min(batches.size, sizes.labelled or sizes.nodes))
+        degree, layer, nodes, edges = sizes.edges / max(sizes.nodes, 1), seeds, seeds, 0.0
         for most in batches.neighbours:
             layer *= degree if most < 0 else min(float(most), degree)
             nodes, edges = nodes + layer, edges + 2.0 * layer
     nodes, edges = min(nodes, float(sizes.nodes)), min(edges, float(sizes.edges))
     values = sizes.values * nodes / max(sizes.nodes, 1)
-    return replace(sizes, nodes=int(nodes), edges=int(edges), values=int(values), columns=0)
+    return replace(sizes, nodes=int(nodes), edges=int(edges), values=int(values))
 
 
 def choose(sizes: Sizes, config: SpaMConfig, asked: BatchConfig, limit: MemoryLimit, name: str) -> tuple[BatchConfig, Plan]:

@@ -65,6 +65,8 @@ class SpaM(NodeModel):
         torch.Size([60, 3])
     """
 
+    takes_batches = True
+
     def __init__(
         self,
         num_features: int,
@@ -91,7 +93,6 @@ class SpaM(NodeModel):
         self.position = None
         if position is not None and c.encoder:
             self.position = Position(position, c.hidden, c.position_dropout, stream(seed, "position weights"))
-        self.takes_batches = self.position is None  # a batch has no rows of the whole adjacency
         layer = S2Config(
             c.coder, c.coder_steps, c.penalty, c.aggregate, c.self_term, c.separate_signs, c.gamma, c.gamma_mode,
             _DIRECTIONS[c.directions], c.kernel,
@@ -109,10 +110,15 @@ class SpaM(NodeModel):
         """Features scaled, direction of edges kept or dropped as configured; compiled code is made ready."""
         compile_ahead(self.config.kernel, str(self.classify_bias.device))
         prepared = self.scaler(self.structure(graph))
-        if self.position is not None:  # of the graph as it came, with its directions
+        if self.position is not None:  # of the graph as it came, with its directions; a batch has brought its own
+            columns = graph.derived[POSITION] if graph.part is not None else self.position.columns(graph)
             prepared = prepared.with_features(prepared.features)  # a copy: what is derived belongs to this model
-            prepared.derived[POSITION] = self.position.columns(graph)
+            prepared.derived[POSITION] = columns
         return prepared
+
+    def node_columns(self, graph: Graph) -> dict[str, Tensor]:
+        """The nodes' place in the whole graph, where the encoder hears of it."""
+        return {} if self.position is None else {POSITION: self.position.columns(graph)}
 
     def begin(self, graph: Graph, seed: int) -> None:
         """Scaling and position are learned once, from the training graph."""

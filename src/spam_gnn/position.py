@@ -20,12 +20,14 @@ import scipy.sparse
 import torch
 from torch import Tensor, nn
 
+from spam_gnn.features import FeatureMatrix
 from spam_gnn.graph import Graph
 from spam_gnn.initial import glorot
 from spam_gnn.randomness import dropout, stream
 
 PositionMode = Literal["auto", "on", "off"]
 MANY = 10.0  # edge ends per node from which `auto` looks at the rows of the adjacency
+LARGEST = 200_000  # nodes up to which it does: beyond, the singular directions cost more time and memory than the training
 SIZES = 3  # in-degree, out-degree, norm of the features
 _STRENGTH = 3.0  # of a row beside features whose rows have norm one (docs/trials.md)
 _ROUNDS = 4  # of the power iteration behind the singular vectors
@@ -51,7 +53,7 @@ class PositionShape:
     def wanted(mode: PositionMode, rank: int, num_nodes: int, num_edges: int, *, directed: bool) -> PositionShape | None:
         """What a graph of this size gets; None for no columns at all. Edges of an undirected graph count in both directions."""
         ends = num_edges * (2 if directed else 1) / max(num_nodes, 1)
-        if mode == "off" or num_nodes < 3 or (mode == "auto" and ends < MANY):
+        if mode == "off" or num_nodes < 3 or (mode == "auto" and (ends < MANY or num_nodes > LARGEST)):
             return None
         return PositionShape(num_nodes, min(rank, num_nodes - 1), directed)
 
@@ -127,4 +129,4 @@ def _singular(matrix: scipy.sparse.csr_array, rank: int, seed: int) -> tuple[np.
 def _log_sizes(graph: Graph) -> Tensor:
     """(n, 3): log(1 + .) of in-degree, out-degree and the squared norm of the features."""
     source, target = (torch.bincount(end, minlength=graph.num_nodes).float() for end in graph.edge_index)
-    return torch.stack([target, source, graph.features.row_norms().square()], 1).log1p()
+    return torch.stack([target, source, FeatureMatrix.of_rows(graph.x).row_norms().square()], 1).log1p()

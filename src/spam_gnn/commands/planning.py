@@ -33,14 +33,9 @@ def planned(settings: RunSettings, folder: Path, resume: bool, team: Team) -> tu
         reading = source.open(settings.split, settings.seed)
         sizes, name = Sizes.of_graph(reading.graph, settings.model), reading.graph.name
     batches, plan = choose(sizes, settings.model, settings.batches, _share_of_memory(), name)
-    settings = replace(settings, batches=batches)
-    sentence = plan.sentence()
-    if batches.kind != "whole" and settings.model.position == "auto":
-        settings = replace(settings, model=replace(settings.model, position="off"))
-        sentence += "; position=off, since a batch has no rows of the whole adjacency"
     if team.rank == 0:
-        OUT.print(sentence, markup=False, highlight=False, soft_wrap=True)
-    return settings, reading or source.open(settings.split, settings.seed), plan
+        OUT.print(plan.sentence(), markup=False, highlight=False, soft_wrap=True)
+    return replace(settings, batches=batches), reading or source.open(settings.split, settings.seed), plan
 
 
 def _share_of_memory() -> MemoryLimit:

@@ -18,7 +18,7 @@ import os
 import shutil
 import uuid
 import warnings
-from dataclasses import asdict, dataclass, fields
+from dataclasses import MISSING, asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +59,7 @@ class FolderFacts:
     notes: tuple[str, ...]
     named: bool
     columns: tuple[dict[str, Any], ...]
+    labelled: int = 0  # training nodes; 0 where it is not said
 
 
 def is_converted(path: Path) -> bool:
@@ -70,7 +71,7 @@ def read_facts(path: Path) -> FolderFacts:
     """The sizes of a converted graph; nothing else is opened."""
     try:
         stored = json.loads((path / FACTS).read_text())
-        facts = FolderFacts(**{f.name: stored[f.name] for f in fields(FolderFacts)})
+        facts = FolderFacts(**{f.name: stored[f.name] for f in fields(FolderFacts) if f.name in stored or f.default is MISSING})
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise BadInput(f"{path / FACTS}: cannot be read ({error}); convert the graph again") from None
     if facts.form != FORM:
@@ -117,6 +118,7 @@ def _write_all(reading: Reading, folder: Path) -> FolderFacts:
         FORM, graph.name, graph.num_nodes, graph.num_edges, graph.as_undirected().num_edges, graph.num_features,
         graph.x.values().numel() if sparse else graph.x.numel(), sparse, graph.directed, graph.class_names, graph.notes,
         graph.node_names is not None, tuple(asdict(column) for column in reading.columns),
+        int(graph.train_mask.sum()),
     )  # fmt: skip
     write_json(folder / FACTS, asdict(facts))
     return facts

@@ -6,10 +6,11 @@ import torch
 from torch import Tensor
 
 from spam_gnn.errors import BadInput
+from spam_gnn.inference.encoder import encoded_distribution
 from spam_gnn.inference.pieces import edge_ranges, features_of, node_ranges, reverse_of, scratch
 from spam_gnn.loading.cut import Whole
 from spam_gnn.model import SpaM
-from spam_gnn.posterior import BeliefPosterior, FixedPosterior, SignDistribution, SimilarityPosterior
+from spam_gnn.posterior import BeliefPosterior, FixedPosterior, GCNPosterior, SignDistribution, SimilarityPosterior
 from spam_gnn.posterior.belief import _cavity, _judged, _log_message
 
 
@@ -22,8 +23,9 @@ def sign_distribution(model: SpaM, whole: Whole) -> SignDistribution | None:
         return _Beliefs(model, posterior, whole).distribution()
     if isinstance(posterior, SimilarityPosterior | FixedPosterior):
         return _edge_by_edge(posterior, whole)
-    raise BadInput(f"posterior: a prediction in pieces of '{model.config.posterior}' does not exist; use belief, similarity, "
-                   "fixed or none, or predict without batches")  # fmt: skip
+    if isinstance(posterior, GCNPosterior):
+        return encoded_distribution(model, posterior, whole.graph)
+    raise BadInput(f"posterior: found {type(posterior).__name__}, which cannot be evaluated in pieces; predict without batches")
 
 
 def evidence_of(whole: Whole, edges: slice) -> Tensor:

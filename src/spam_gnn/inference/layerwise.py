@@ -19,7 +19,7 @@ from spam_gnn.inference.signs import SignSource
 from spam_gnn.kernels import compile_ahead
 from spam_gnn.layer import S2Conv
 from spam_gnn.loading.cut import Whole
-from spam_gnn.model import SpaM, directions_of
+from spam_gnn.model import POSITION, SpaM, directions_of
 from spam_gnn.posterior import SignDistribution
 from spam_gnn.prediction import Prediction
 
@@ -44,20 +44,20 @@ def predict_layerwise(model: SpaM, graph: Graph, seed: int, samples: int | None 
     """
     with torch.enable_grad():  # it tries a backward pass
         compile_ahead(model.config.kernel, str(model.classify_bias.device))
-    whole = Whole.of(model.structure(graph))
+    whole = Whole.of(model.structure(graph), model.node_columns(graph))
     distribution = sign_distribution(model, whole)
     source = SignSource(model.config, whole.graph, distribution, seed, samples or model.config.predict_samples)
-    position = None if model.position is None else model.position.columns(graph)
-    pass_ = _Pass(model, whole.graph, source, position)
+    pass_ = _Pass(model, whole, source)
     return Judgement(pass_.prediction(), distribution)
 
 
 class _Pass:
     """The network over one graph and its signs."""
 
-    def __init__(self, model: SpaM, graph: Graph, signs: SignSource, position: Tensor | None) -> None:
-        self.model, self.graph, self.signs, self.position = model, graph, signs, position
-        self.blocks = Blocks(graph, directions_of(model.config))
+    def __init__(self, model: SpaM, whole: Whole, signs: SignSource) -> None:
+        self.model, self.graph, self.signs = model, whole.graph, signs
+        self.position = whole.columns.get(POSITION)
+        self.blocks = Blocks(whole.graph, directions_of(model.config))
 
     def prediction(self) -> Prediction:
         c, n = self.model.config, self.graph.num_nodes

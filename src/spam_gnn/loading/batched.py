@@ -63,7 +63,7 @@ def make_feed(model: NodeModel, graph: Graph, config: BatchConfig, seed: int, te
         return WholeFeed(model, graph)
     if not model.takes_batches:
         raise BadInput(f"batches: {type(model).__name__} needs the whole graph; leave --batch-size and --clusters out")
-    whole = Whole.of(model.structure(graph))
+    whole = Whole.of(model.structure(graph), model.node_columns(graph))
     if config.kind == "clusters":
         return ClusterFeed(whole, config, seed, team)
     return NeighbourFeed(whole, config, seed, team)

@@ -35,18 +35,20 @@ class Whole:
         log_degree: (n,) log of each node's degree in the whole graph.
         evidence: see `Part`.
         labelled: nodes with a training label.
+        columns: see `NodeModel.node_columns`.
     """
 
     graph: Graph
     log_degree: Tensor
     evidence: Tensor
     labelled: int
+    columns: dict[str, Tensor]
 
     @staticmethod
-    def of(graph: Graph) -> Whole:
+    def of(graph: Graph, columns: dict[str, Tensor] | None = None) -> Whole:
         ends = graph.edge_index.reshape(-1) if graph.directed else graph.edge_index[0]
         degree = torch.bincount(ends, minlength=graph.num_nodes).to(torch.float32).clamp(min=1.0).log()
-        return Whole(graph, degree, _moments(graph, degree), int(graph.train_mask.sum()))
+        return Whole(graph, degree, _moments(graph, degree), int(graph.train_mask.sum()), columns or {})
 
     def part(self, counted: Tensor, number: int) -> Part:
         return Part(counted, number, self.labelled, self.graph.num_nodes - self.labelled, self.evidence)
@@ -68,6 +70,7 @@ class Whole:
         batch.__dict__.update(
             feature_cosine=whole.feature_cosine[edge], edge_log_degree=degree[ends[0]] + degree[ends[1]]
         )
+        batch.derived.update({name: column[nodes] for name, column in self.columns.items()})
         return batch
 
 
