@@ -33,7 +33,7 @@ PARTS: dict[str, tuple[str, Callable[[Path], Iterable[dict[str, Any]]]]] = {
     "accuracy": ("Accuracy of batches against the whole graph", scaling_accuracy.measure),
     "processes": ("Two processes against one", scaling_processes.throughput),
     "kills": ("kill -9 of a worker at random moments", scaling_processes.kills),
-    "limit": ("Twenty graphs under a limit of 4 GiB (RLIMIT_DATA)", scaling_limits.measure),
+    "limit": ("Graphs under a limit of 4 GiB (RLIMIT_DATA)", scaling_limits.measure),
     "memory": ("Peaks that the memory plan is fitted to", scaling_limits.peaks),
 }
 

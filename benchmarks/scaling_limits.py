@@ -12,11 +12,11 @@ from typing import Any
 from scaling_parts import Watched, hollow_folder, random_folder, watched
 
 LIMIT = 4 * 2**30
-# (nodes, degree): by the plan's own estimate of the whole graph from 0.3 to 20 times the limit
+# (nodes, degree): by the plan's own estimate of the whole graph from 0.3 to 20 times the limit, and two far beyond
 REAL = ((25_000, 8), (32_000, 8), (40_000, 8), (50_000, 8), (60_000, 24), (65_000, 8), (80_000, 8), (100_000, 8), (130_000, 8),
-        (180_000, 8), (250_000, 8), (350_000, 8))  # fmt: skip
-HOLLOW = ((100_000, 350), (60_000, 700), (100_000, 700), (150_000, 600), (200_000, 500), (200_000, 700), (300_000, 500),
-          (150_000, 1100))  # fmt: skip
+        (180_000, 8), (250_000, 8), (350_000, 8), (500_000, 8), (700_000, 8), (900_000, 8), (1_200_000, 8), (1_600_000, 8),
+        (2_000_000, 8))  # fmt: skip
+HOLLOW = ((20_000_000, 8), (50_000_000, 8))
 LABELS = 250  # per class: the time goes into memory, not into many batches
 
 

@@ -1,7 +1,10 @@
 """`Plan`: what a run will need and what is there, before the first epoch; whole graph, batches, or an honest refusal.
 
-The estimates are sums of terms in the sizes of the graph and of the model. Their coefficients were fitted to measured peaks of
-anonymous memory (mapped files cost none, their pages are given back): `python benchmarks/scaling.py memory`.
+The estimates are sums of terms in the sizes of the graph and of the model, of anonymous memory (mapped files cost none, their
+pages are given back). `_EPOCH` is a least-squares fit to nine measured peaks (within 7 % of them); only the sum of its terms
+"edge" and 4 x "sign" was fitted, their split is reasoned. Of `_RESULT`, "edge" is the difference of two measured peaks; the
+other terms, and that of `position`, are reasoned from array sizes and not fitted. `python benchmarks/scaling.py memory`
+measures peaks to fit them to.
 """
 
 from __future__ import annotations
