@@ -12,6 +12,7 @@ from spam_gnn.data.synthetic import csbm, digits
 from spam_gnn.errors import BadInput
 from spam_gnn.evaluation.metrics import cosine_auroc, noise_auroc, same_class_auroc
 from spam_gnn.model import SpaM
+from spam_gnn.graph import Graph
 from spam_gnn.posterior import (
     BeliefConfig,
     BeliefPosterior,
@@ -87,6 +88,7 @@ def test_a_cavity_belief_has_not_heard_the_edge_it_judges():
     config = BeliefConfig(hidden=8, rounds=1)
     posterior = BeliefPosterior(path.num_features, 3, config, stream(2, "t"))
     with torch.no_grad():
+        posterior.witnesses.fill_(30.0)  # neighbours that all count in full: fewer of them must not make each count more
         log_u = torch.log_softmax(torch.randn(6, 3), -1)
         weights, boost = posterior._sign_weights(log_u, path), torch.ones(3, path.num_edges)
         cavity, _ = posterior._propagate(path, log_u, weights, boost)
@@ -94,6 +96,23 @@ def test_a_cavity_belief_has_not_heard_the_edge_it_judges():
         _, marginal = posterior._propagate(without, log_u, weights, torch.ones(3, without.num_edges))
     edge = path.edge_index.t().tolist().index([1, 2])  # 1 -> 2, judged at target 2 without hearing 1
     torch.testing.assert_close(cavity[0][:, path.pairs.of_edge[edge]], torch.softmax(marginal[2], -1), atol=1e-5, rtol=1e-4)
+
+
+def test_many_neighbours_count_as_few_witnesses():
+    """d equal neighbours move a belief as far as d / (1 + d / W) of them would that count in full."""
+    def moved(leaves, witnesses):
+        ends = torch.stack([torch.arange(1, leaves + 1), torch.zeros(leaves, dtype=torch.int64)])
+        star = Graph.build(torch.ones(leaves + 1, 2), ends, directed=False, num_classes=2)
+        posterior = BeliefPosterior(2, 2, BeliefConfig(hidden=4, rounds=1, witnesses=witnesses), stream(0, "t"))
+        log_u = torch.tensor([[0.5, 0.5], *[[0.8, 0.2]] * leaves]).log()
+        boost = torch.ones(3, star.num_edges)
+        with torch.no_grad():
+            belief = posterior._propagate(star, log_u, posterior._sign_weights(log_u, star), boost)[1][0]
+        return float(belief[0] - belief[1])
+
+    full = moved(50, 1e9) / 50
+    assert moved(50, 10.0) == pytest.approx(full * 50 / (1 + 50 / 10), rel=1e-3)
+    assert moved(50, 10.0) < full * 10
 
 
 def test_context_split_is_random_by_epoch_and_complete_at_one():

@@ -52,7 +52,7 @@ def self_test() -> dict[str, str]:
     graph = csbm(nodes=120, feature_strength=3.0, noise=0.1, seed=0)
     results = {}
     for coder in ("unrolled", "amortised", "exact"):
-        config = SpaMConfig(hidden=16, posterior_hidden=16, coder=coder, samples=2, predict_samples=4)
+        config = SpaMConfig(hidden=32, posterior_hidden=16, coder=coder, samples=2, predict_samples=4)
         model = SpaM(graph.num_features, graph.num_classes, config)
         fit(model, graph, TrainConfig(epochs=40), seed=0)
         accuracy = node_metrics(model.predict(model.prepare(graph), 0), graph.y, graph.test_mask)["accuracy"]

@@ -45,7 +45,7 @@ class BeliefConfig:
     dropout: float = 0.5
     rounds: int = 2  # of belief propagation; 0 judges edges by features and labels alone
     known: float = 0.98  # how far a context label is trusted
-    witnesses: float = 16.0  # where W starts: neighbours repeat each other, and all of them together count as at most W
+    witnesses: float = 64.0  # where W starts: neighbours repeat each other, and all of them together count as at most W
     noise_quantile: float = 0.25  # eta is this quantile of r over class pairs, weighted by chance frequency
 
 
