@@ -11,8 +11,8 @@ from spam_gnn.data import catalog
 from spam_gnn.data.synthetic import csbm, digits
 from spam_gnn.errors import BadInput
 from spam_gnn.evaluation.metrics import cosine_auroc, noise_auroc, same_class_auroc
-from spam_gnn.model import SpaM
 from spam_gnn.graph import Graph
+from spam_gnn.model import SpaM
 from spam_gnn.posterior import (
     BeliefConfig,
     BeliefPosterior,
