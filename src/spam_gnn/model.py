@@ -8,10 +8,11 @@ import torch
 from torch import Tensor, nn
 
 from spam_gnn.config import SpaMConfig
+from spam_gnn.configured import directions_of, drawn_signs, make_posterior
 from spam_gnn.contract import FeatureScaler, NodeModel, batch_stream
 from spam_gnn.errors import BadInput
 from spam_gnn.features import FeatureMatrix
-from spam_gnn.graph import Direction, Graph
+from spam_gnn.graph import Graph
 from spam_gnn.initial import glorot
 from spam_gnn.kernels import compile_ahead
 from spam_gnn.kernels.conv import Activation
@@ -19,27 +20,13 @@ from spam_gnn.layer import S2Config, S2Conv
 from spam_gnn.objective import objective
 from spam_gnn.outcome import Outcome
 from spam_gnn.position import Position, PositionShape
-from spam_gnn.posterior import (
-    BeliefConfig,
-    BeliefPosterior,
-    FixedPosterior,
-    GCNPosterior,
-    PriorConfig,
-    SignDistribution,
-    SignPosterior,
-    SignPrior,
-    SimilarityPosterior,
-    context_mask,
-)
+from spam_gnn.posterior import PriorConfig, SignDistribution, SignPrior, context_mask
 from spam_gnn.prediction import Prediction
 from spam_gnn.randomness import dropout, stream
-from spam_gnn.sampling import SignedGraphs, expected_signs, most_likely_signs, observed_signs, sample_signs
+from spam_gnn.sampling import SignedGraphs
 from spam_gnn.structure import Messages
 
 POSITION = "position"  # under which a prepared graph holds its columns
-_DIRECTIONS: dict[str, tuple[Direction, ...]] = {
-    "in": ("in",), "out": ("out",), "both": ("in", "out"), "undirected": ("in",),
-}  # fmt: skip
 # Numbers in a (K, n, hidden) tensor up to which samples go through the layers together. The compiled layers keep blocks in the
 # cache themselves, so this only bounds what a prediction holds. Of the others, predictions keep nothing, so few samples at a
 # time stay in the cache; while training, memory blocks of 32 MB and more are given back to the system and cleared by it each
@@ -81,7 +68,7 @@ class SpaM(NodeModel):
             raise BadInput(f"labels: found {num_classes} class; classification needs at least 2")
         c, generator = self.config, stream(seed, "weights")
         self.num_features, self.num_classes = num_features, num_classes
-        self.posterior = _make_posterior(c, num_features, num_classes, stream(seed, "posterior"))
+        self.posterior = make_posterior(c, num_features, num_classes, stream(seed, "posterior"))
         learn_noise = c.learn_noise and c.posterior != "none"
         self.prior = SignPrior(
             PriorConfig(c.prior, c.prior_probabilities, c.noise_rate, learn_noise, c.edge_if_related, c.edge_if_unrelated)
@@ -95,7 +82,7 @@ class SpaM(NodeModel):
             self.position = Position(position, c.hidden, c.position_dropout, stream(seed, "position weights"))
         layer = S2Config(
             c.coder, c.coder_steps, c.penalty, c.aggregate, c.self_term, c.separate_signs, c.gamma, c.gamma_mode,
-            _DIRECTIONS[c.directions], c.kernel,
+            directions_of(c), c.kernel,
         )  # fmt: skip
         sizes = [c.hidden if c.encoder else num_features] + [c.hidden] * c.layers
         self.convs = nn.ModuleList(
@@ -178,30 +165,15 @@ class SpaM(NodeModel):
         """
         distribution = None if self.posterior is None else self.posterior(graph, context, generator)
         if signs is None:
-            signs = self._draw(graph, distribution, samples or self.config.predict_samples, seed, purpose, epoch)
+            signs = drawn_signs(self.config, graph, distribution, samples or self.config.predict_samples, seed, purpose, epoch)
         if not self.config.use_sign:
             signs = SignedGraphs(signs.presence, torch.zeros_like(signs.negative), signs.log_weight)
         log_prob, norms = self.propagate(graph, distribution, signs, generator)
         return Outcome(Prediction(log_prob, signs.log_weight), distribution, signs, norms)
 
-    def _draw(
-        self, graph: Graph, distribution: SignDistribution | None, samples: int, seed: int, purpose: str, epoch: int
-    ) -> SignedGraphs:
-        if distribution is None:
-            return observed_signs(graph)
-        distribution = distribution.softened(self.config.posterior_gradient)
-        if self.config.signs == "hard":
-            return most_likely_signs(distribution)
-        if self.config.signs == "expected":
-            return expected_signs(distribution)
-        return sample_signs(
-            distribution, graph, samples, seed, purpose=purpose, epoch=epoch, per_pair=self.config.per_pair,
-            estimator=self.config.estimator, temperature=self.config.temperature,
-        )  # fmt: skip
-
     def neighbours(self, graph: Graph) -> tuple[Messages, ...]:
         """One set of messages per direction the layers listen to."""
-        return tuple(graph.messages(way) for way in _DIRECTIONS[self.config.directions])
+        return tuple(graph.messages(way) for way in directions_of(self.config))
 
     def propagate(
         self,
@@ -312,22 +284,3 @@ class SpaM(NodeModel):
         if hidden is not None:
             return hidden @ conv.to_target, hidden @ conv.to_value
         return tuple(graph.features.project(w).unsqueeze(0) for w in (conv.to_target, conv.to_value))  # pyright: ignore
-
-
-def directions_of(config: SpaMConfig) -> tuple[Direction, ...]:
-    """Which neighbours the layers listen to."""
-    return _DIRECTIONS[config.directions]
-
-
-def _make_posterior(c: SpaMConfig, features: int, classes: int, generator: torch.Generator) -> SignPosterior | None:
-    """The posterior a configuration names; None means that the graph is taken as given."""
-    if c.posterior == "belief":
-        belief = BeliefConfig(c.posterior_hidden, c.posterior_dropout, c.belief_rounds, noise_quantile=c.noise_quantile)
-        return BeliefPosterior(features, classes, belief, generator)
-    if c.posterior == "gcn":
-        return GCNPosterior(features, classes, c.posterior_hidden, c.posterior_dropout, generator, c.kernel)
-    if c.posterior == "similarity":
-        return SimilarityPosterior()
-    if c.posterior == "fixed":
-        return FixedPosterior(torch.tensor(c.prior_probabilities))
-    return None

@@ -15,6 +15,7 @@ from sklearn.linear_model import Lasso
 
 from spam_gnn.coding.exact import ExactCoder
 from spam_gnn.config import SpaMConfig
+from spam_gnn.configured import drawn_signs
 from spam_gnn.experiments.speed import STEPS, WIDTH, Times, graph_named, take_turns, work_named
 from spam_gnn.kernels.csr import gather_sum
 from spam_gnn.layer import S2Conv
@@ -49,7 +50,7 @@ def parts_of_epoch(name: str, samples: int = 4, repeats: int = 7) -> dict[str, f
             timed("csr product", lambda: gather_sum(messages, *unit))
         generator, context = stream(0, "dropout", epoch), context_mask(prepared, 0.5, 0, epoch)
         q = timed("posterior", lambda g=generator, c=context: model.posterior(prepared, c, g))  # pyright: ignore
-        signs = timed("draws", lambda e=epoch, d=q: model._draw(prepared, d, samples, 0, "train", e))
+        signs = timed("draws", lambda e=epoch, d=q: drawn_signs(model.config, prepared, d, samples, 0, "train", e))
         hidden = timed("encoder", lambda g=generator, d=q: model._encode(prepared.features, d, g))
         layers = hidden
         for place, conv in enumerate(model.convs):

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from spam_gnn.configured import directions_of
 from spam_gnn.graph import Graph
 from spam_gnn.inference.beliefs import sign_distribution
 from spam_gnn.inference.pieces import Blocks, features_of, node_ranges, scratch
@@ -19,7 +20,7 @@ from spam_gnn.inference.signs import SignSource
 from spam_gnn.kernels import compile_ahead
 from spam_gnn.layer import S2Conv
 from spam_gnn.loading.cut import Whole
-from spam_gnn.model import POSITION, SpaM, directions_of
+from spam_gnn.model import POSITION, SpaM
 from spam_gnn.posterior import SignDistribution
 from spam_gnn.prediction import Prediction
 
