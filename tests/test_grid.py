@@ -127,14 +127,14 @@ def test_a_process_that_always_dies_is_given_up(tmp_path):
 def test_a_run_beyond_its_limit_is_ended_from_outside(tmp_path, monkeypatch):
     """A run that hangs cannot look at the clock itself: here its process is stopped."""
     monkeypatch.setattr("spam_gnn.experiments.workers.GRACE_SECONDS", 0.0)
-    monkeypatch.setattr("spam_gnn.experiments.execute.WAITING", 1.0)
+    monkeypatch.setattr("spam_gnn.experiments.execute.WAITING", 0.01)  # 1 s on the clock, far below 100 s of computing
     spec = RunSpec.of("csbm", "mlp", train={"epochs": 1_000_000, "patience": 1_000_000})
 
     def stop(state):
         if state.running:
             psutil.Process().children()[0].suspend()
 
-    state = run_grid([spec], RunStore(tmp_path), limits=Limits(seconds=1.0), watch=stop)
+    state = run_grid([spec], RunStore(tmp_path), limits=Limits(seconds=100.0), watch=stop)
     assert state.failed == 1
     assert RunStore(tmp_path).read(spec)["reason"] == "time limit: not done in 1 s on the clock"
 
