@@ -21,6 +21,7 @@ from spam_gnn.data.graph_files import read_graph_file
 from spam_gnn.data.readers.ahead import in_order
 from spam_gnn.data.readers.content import text_pieces
 from spam_gnn.data.readers.delimited import DelimitedTable
+from spam_gnn.data.readers.numbers_of_bytes import plain_numbers
 from spam_gnn.data.tables import TableColumns, TableFormats, read_pair
 from spam_gnn.errors import BadInput, TooLarge
 from spam_gnn.graph import Graph
@@ -299,3 +300,27 @@ def test_declared_defaults_fill_the_gaps_and_mutual_edges_have_both_directions(f
     graph = read_graph_file(tmp_path / f"graph.{form}").graph
     assert graph.x.tolist() == [[2.5], [7.0]]
     assert graph.edge_index.tolist() == [[1, 0], [0, 1]]
+
+
+PLAIN = st.one_of(
+    st.integers(-(10**6), 10**6).map(str),
+    st.floats(-1e6, 1e6).map(lambda value: f"{value:.4f}"),
+    st.floats(1e-15, 1e20).map(lambda value: f"{value:.6e}"),
+    st.sampled_from(["+5", "5.", ".5", "-0", "007", "1E3", "9007199254740992", "1e-22", "-.25e+2"]),
+)
+ODD = ("", "nan", "inf", " 1", "1 ", '"1"', '"1,2"', "0x10", "1e", "-", ".", "1_0", "9007199254740993", "1e23", "é")
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.tuples(st.sampled_from(["a", "", '"x,\n""y"""']), PLAIN, PLAIN | st.sampled_from(ODD)), min_size=1))
+def test_plain_numbers_are_those_python_reads_and_others_are_left_alone(rows):
+    """The nearest float64 of the decimal text, then float32; a column with one cell that is not plain is said to be so."""
+    lines = [f"{text},{sure},{other}\n".encode() for text, sure, other in rows]
+    starts = np.cumsum([0, *map(len, lines)])[:-1]
+    read = plain_numbers(b"".join(lines), starts, 3, [2, 1], ",")
+    assert read.values[:, 1].tolist() == [np.float32(float(sure)) for _, sure, _ in rows]
+    assert read.rest.decode() == "".join(f"{text}\n" for text, _, _ in rows)
+    odd = set(ODD) & {other for _, _, other in rows}
+    assert read.plain.tolist() == [not odd, True]
+    if not odd:
+        assert read.values[:, 0].tolist() == [np.float32(float(other)) for _, _, other in rows]

@@ -9,6 +9,8 @@ import pandas as pd
 
 from spam_gnn.data.readers.table import Table, shown
 
+_TENS = np.array([10**power for power in range(1, 19)], dtype=np.uint64)  # the least numbers of 2, 3, ... 19 digits
+
 
 class NodePlaces:
     """Where each id stands in the node table. Ids are text: '7' and '007' are two nodes."""
@@ -26,7 +28,9 @@ class NodePlaces:
         values = np.asarray(pd.to_numeric(self._ids, errors="coerce"))
         if values.dtype.kind != "i":
             return None
-        return values if (values.astype(str).astype(object) == self._ids).all() else None
+        # 007, +7 and -0 are longer than the plain spelling, and nothing else is read as the same number
+        lengths = np.fromiter(map(len, self._ids), dtype=np.int64, count=len(self._ids))
+        return values if (lengths == _plain_lengths(values)).all() else None
 
     @cached_property
     def _table(self) -> np.ndarray | None:
@@ -72,6 +76,13 @@ class NodePlaces:
         count = "" if len(unknown) == 1 else f" ({len(unknown)} such end points)"
         found = f"found {shown(cell)}, which is no id in {self._file}{count}"
         raise table.defect(f"{found}; {advice}", column, first_row + row)
+
+
+def _plain_lengths(values: np.ndarray) -> np.ndarray:
+    """How many characters whole numbers have when spelt plainly."""
+    negative = values < 0
+    size = np.where(negative, -values.astype(np.uint64), values.astype(np.uint64))
+    return 1 + np.searchsorted(_TENS, size, side="right") + negative
 
 
 def _plain_form(name: str) -> str:

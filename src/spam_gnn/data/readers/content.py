@@ -12,7 +12,8 @@ from typing import IO
 
 from spam_gnn.data.readers.table import defect
 
-PIECE = 1 << 24
+PIECE = 1 << 23
+_FIRST = 1 << 20  # enough for the header, which is looked at before everything else
 _MARK = b"\xef\xbb\xbf"
 _EXPORT = "save the sheet as 'CSV UTF-8' and give that file"
 # First bytes of the files people hand over in place of a text: what it looks like, what to do.
@@ -75,7 +76,7 @@ def text_pieces(path: Path, size: int = PIECE) -> Iterator[bytes]:
     file, offset, held = str(path), 0, b""
     with opened(path) as handle:
         while True:
-            read = handle.read(size)
+            read = handle.read(size if offset else min(size, _FIRST))
             if offset == 0:
                 _check_magic(file, read)
             data = held + read

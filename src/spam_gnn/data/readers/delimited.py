@@ -10,7 +10,6 @@ import csv
 import io
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -20,11 +19,13 @@ import pandas as pd
 
 from spam_gnn.data.readers.ahead import in_order
 from spam_gnn.data.readers.content import text_pieces
-from spam_gnn.data.readers.rows_of_bytes import Rows, has_blanks, rows_of
+from spam_gnn.data.readers.numbers_of_bytes import plain_numbers
+from spam_gnn.data.readers.records import first_records, records_of, whole_rows
+from spam_gnn.data.readers.rows_of_bytes import NEWLINE, count_of, has_blanks
 from spam_gnn.data.readers.table import HEADER, Block, Table, defect, listed, numbers, shown
 
 Pieces = Callable[[], Iterator[bytes]]
-_ZERO, _POINT, _BLANKS = 48, 46, (32, 9)
+_ZERO, _POINT = 48, 46
 
 
 class DelimitedTable(Table):
@@ -39,7 +40,7 @@ class DelimitedTable(Table):
 
     def __init__(self, file: str, pieces: Pieces, delimiter: str, names: Sequence[str] | None = None) -> None:
         self.file, self._pieces, self._delimiter, self._headed = file, pieces, delimiter, names is None
-        first = next((r for r in record_blocks(file, pieces(), delimiter) if len(r.starts)), None)
+        first = first_records(file, pieces(), delimiter)
         if first is None and names is None:
             raise defect(file, "the file is empty; give a header line and one row per line")
         self._header_line = int(first.lines[0]) if first is not None else 1
@@ -60,25 +61,25 @@ class DelimitedTable(Table):
             row -= len(lines)
         raise IndexError(row)
 
-    def blocks(
-        self, text: Sequence[str] = (), number: Sequence[str] = (), key: Sequence[str] = ()
-    ) -> Iterator[Block]:
+    def blocks(self, text: Sequence[str] = (), number: Sequence[str] = (), key: Sequence[str] = ()) -> Iterator[Block]:
         self._lines = []
-        return in_order(partial(self._parse, body, rows, text, number, key) for body, rows in self._bodies())
+        jobs = (partial(self._read, data, line, text, number, key) for data, line in whole_rows(self._pieces()))
+        for lines, block in in_order(jobs):
+            if block.rows:
+                self._lines.append(lines)
+                yield block
 
-    def _bodies(self) -> Iterator[tuple[bytes, int]]:
-        """The text below the header in pieces of whole rows, and how many rows each has."""
-        header_due = self._headed
-        for records in record_blocks(self.file, self._pieces(), self._delimiter):
-            body, lines, fields = records.data, records.lines, records.fields
-            if header_due and len(lines):
-                body, lines, fields = body[records.after_first :], lines[1:], fields[1:]
-                header_due = False
-            if not len(lines):
-                continue
-            self._lines.append(lines)
-            self._check_whole(fields, lines)
-            yield body, len(lines)
+    def _read(
+        self, data: bytes, line: int, text: Sequence[str], number: Sequence[str], key: Sequence[str]
+    ) -> tuple[np.ndarray, Block]:
+        """The line of each row in `data`, which begins on `line`, and what the rows hold; the header is none of them."""
+        records = records_of(self.file, data, self._delimiter, line)
+        body, starts, lines, fields = data, records.starts, records.lines, records.fields
+        if self._headed and len(lines) and lines[0] == self._header_line:
+            body, starts = body[records.after_first :], starts[1:] - records.after_first
+            lines, fields = lines[1:], fields[1:]
+        self._check_whole(fields, lines)
+        return lines, self._parse(body, starts, text, number, key)
 
     def _check_whole(self, fields: np.ndarray, lines: np.ndarray) -> None:
         ragged = np.flatnonzero(fields != len(self.columns))
@@ -92,33 +93,51 @@ class DelimitedTable(Table):
                 int(lines[ragged[0]]),
             )
 
-    def _parse(self, body: bytes, rows: int, text: Sequence[str], number: Sequence[str], key: Sequence[str]) -> Block:
-        if not (text or number or key):
+    def _parse(self, body: bytes, starts: np.ndarray, text: Sequence[str], number: Sequence[str], key: Sequence[str]) -> Block:
+        rows = len(starts)
+        if not rows or not (text or number or key):
             return Block(rows)
-        guessed = [*number, *key] if not key or _plainly_spelt(body) else [*number]
-        frame = self._frame(body, [*text, *number, *key], [name for name in (*text, *key) if name not in guessed])
+        plain, rest, columns = self._plain(body, starts, number)
+        doubtful = [name for name in number if name not in plain]
+        found = plain | (_numbers(self._frame(body, self.columns, doubtful, ()), doubtful) if doubtful else {})
+        if not (text or key):
+            return Block(rows, number=found)
+        guessed = key if _plainly_spelt(rest) else ()
+        frame = self._frame(rest, columns, [*text, *key], [name for name in (*text, *key) if name not in guessed])
         keys = {name: frame[name] for name in key}
         # 7.0, True, 10 ** 20: what was guessed to be neither a whole number nor text has lost its spelling.
-        odd = [name for name in key if name in guessed and (keys[name].dtype == object or keys[name].dtype.kind in "ufb")]
+        odd = [name for name in guessed if keys[name].dtype == object or keys[name].dtype.kind in "ufb"]
         if odd:
-            again = self._frame(body, odd, odd)
+            again = self._frame(rest, columns, odd, odd)
             keys |= {name: again[name] for name in odd}
         # Stripping is slow and seldom of use: without blanks, and without line breaks inside quotes, there is nothing to strip.
-        padded = has_blanks(body, self._delimiter) or body.count(b"\n") != rows
+        padded = has_blanks(rest, self._delimiter) or count_of(rest, NEWLINE) != rows
         assert len(frame) == rows, "pandas found other rows than the check of the bytes"
         return Block(
-            rows, text={name: _stripped(frame[name], padded) for name in text},
-            number=_numbers(frame, number),
+            rows, text={name: _stripped(frame[name], padded) for name in text}, number=found,
             key={name: k.to_numpy(np.int64) if k.dtype.kind == "i" else _stripped(k, padded) for name, k in keys.items()},
         )  # fmt: skip
 
-    def _frame(self, body: bytes, columns: Sequence[str], as_text: Sequence[str]) -> pd.DataFrame:
-        """Columns in the type pandas finds for them, or as the text they are."""
-        places = {self.columns.index(name): name for name in columns}
+    def _plain(
+        self, body: bytes, starts: np.ndarray, number: Sequence[str]
+    ) -> tuple[dict[str, np.ndarray], bytes, Sequence[str]]:
+        """The columns of `number` whose cells are all plainly spelt; the text of the other columns, and their names."""
+        if not number:
+            return {}, body, self.columns
+        places = [self.columns.index(name) for name in number]
+        read = plain_numbers(body, starts, len(self.columns), places, self._delimiter)
+        taken = set(number)
+        plain = {name: read.values[:, k] for k, name in enumerate(number) if read.plain[k]}
+        return plain, read.rest, [name for name in self.columns if name not in taken]
+
+    def _frame(self, body: bytes, columns: Sequence[str], wanted: Sequence[str], as_text: Sequence[str]) -> pd.DataFrame:
+        """Those wanted of the columns of a text, in the type pandas finds for them or as the text they are."""
+        places = {columns.index(name): name for name in wanted}
         kinds: Any = {place: object for place, name in places.items() if name in as_text}
         frame = pd.read_csv(
-            io.BytesIO(body), sep=self._delimiter, header=None, names=list(range(len(self.columns))),
+            io.BytesIO(body), sep=self._delimiter, header=None, names=list(range(len(columns))),
             usecols=list(places), dtype=kinds, keep_default_na=False, na_filter=False, index_col=False,
+            skip_blank_lines=len(columns) == len(self.columns),  # what is left of a row may well be one empty cell
             encoding="utf-8", low_memory=False,  # low memory would guess the type of each chunk on its own
         )  # fmt: skip
         return frame.rename(columns=places)
@@ -139,7 +158,8 @@ def open_delimited(path: Path, *, header: bool = True, tabs: bool = False) -> De
         table = DelimitedTable(file, pieces, delimiter)
         _check_header(table, delimiter)
         return table
-    record = next(r for r in record_blocks(file, pieces(), delimiter) if len(r.starts))
+    record = first_records(file, pieces(), delimiter)
+    assert record is not None, "the first line that is not blank is a row"
     names = [str(place + 1) for place in range(int(record.fields[0]))]
     table = DelimitedTable(file, pieces, delimiter, names)
     if len(names) == 1:
@@ -160,70 +180,6 @@ def most_frequent(line: bytes) -> str:
     """Whichever of comma, semicolon and tab a line has most of, the first of them on a tie."""
     bare = re.sub(rb'"[^"]*"', b"", line)
     return max(",;\t", key=lambda candidate: bare.count(candidate.encode()))
-
-
-@dataclass(frozen=True, eq=False)
-class Records:
-    """Some whole rows of a text: where each that is not blank starts, on which line, how many fields it has; all line feeds."""
-
-    data: bytes
-    starts: np.ndarray
-    lines: np.ndarray
-    fields: np.ndarray
-    breaks: int
-
-    @property
-    def after_first(self) -> int:
-        return len(self.data) if len(self.starts) == 1 else int(self.starts[1])
-
-
-def record_blocks(file: str, pieces: Iterator[bytes], delimiter: str) -> Iterator[Records]:
-    """The text cut between rows. A row longer than a piece waits until as much again has been read."""
-    parts: list[bytes] = []
-    size, least, line = 0, 0, 1
-    for piece in pieces:
-        parts.append(piece)
-        size += len(piece)
-        if size < least:
-            continue
-        data = b"".join(parts)
-        records, used = _records(file, data, delimiter, line)
-        if used:
-            yield records
-            line += records.breaks
-        parts, size = [data[used:]], len(data) - used
-        least = 0 if used else 2 * size
-    data = b"".join(parts)
-    if data:
-        data = data if data.endswith(b"\n") else data + b"\n"
-        yield _records(file, data, delimiter, line, last=True)[0]
-
-
-def _records(file: str, data: bytes, delimiter: str, line: int, *, last: bool = False) -> tuple[Records, int]:
-    """The rows that end within `data`, and how many bytes they take."""
-    rows = rows_of(data, delimiter)
-    ends, fields = rows.ends, rows.fields
-    used = int(ends[-1]) + 1 if len(ends) else 0
-    _check_quotes(file, data, rows, len(data) if last else used, line)
-    starts = np.append(0, ends + 1)[:-1]
-    lines = line + np.append(0, rows.feeds)[:-1]
-    raw = np.frombuffer(data, dtype=np.uint8)
-    filled = ends > starts
-    for row in np.flatnonzero(filled & (fields == 1) & (np.isin(raw[starts], _BLANKS) if len(starts) else False)):
-        filled[row] = data[starts[row] : ends[row]].strip(b" \t") != b""  # as pandas sees it
-    breaks = int(rows.feeds[-1]) if len(ends) else 0
-    return Records(data[:used], starts[filled], lines[filled], fields[filled], breaks), used
-
-
-def _check_quotes(file: str, data: bytes, rows: Rows, used: int, line: int) -> None:
-    """A quote may only stand where a field begins or ends, or doubled inside one; else rows would run together."""
-    if 0 <= rows.stray < used:
-        advice = 'close the quotes before it, or write the field as "5"" pipe"'
-        at = line + data.count(b"\n", 0, rows.stray)
-        raise defect(file, f"found a quote mark where no field begins or ends; {advice}", at)
-    if 0 <= rows.open < used:
-        at = line + data.count(b"\n", 0, rows.open)
-        raise defect(file, "found a quote mark that is never closed; close it at the end of its field", at)
 
 
 def _plainly_spelt(body: bytes) -> bool:

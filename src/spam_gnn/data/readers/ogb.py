@@ -15,7 +15,8 @@ import numpy as np
 
 from spam_gnn.data.columns import RowBuffer
 from spam_gnn.data.readers.content import missing, text_pieces
-from spam_gnn.data.readers.delimited import DelimitedTable, record_blocks
+from spam_gnn.data.readers.delimited import DelimitedTable
+from spam_gnn.data.readers.records import first_records
 from spam_gnn.data.readers.table import defect, is_finite_number, listed, shown
 
 PARTS = {"train": "train", "val": "valid", "test": "test"}
@@ -83,7 +84,7 @@ def _open(path: Path) -> DelimitedTable:
     def pieces() -> Iterator[bytes]:
         return text_pieces(path)
 
-    first = next((r for r in record_blocks(str(path), pieces(), ",") if len(r.starts)), None)
+    first = first_records(str(path), pieces(), ",")
     if first is None:
         raise defect(str(path), "the file is empty; download it again")
     return DelimitedTable(str(path), pieces, ",", [str(i + 1) for i in range(int(first.fields[0]))])

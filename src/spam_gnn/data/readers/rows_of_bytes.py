@@ -47,6 +47,11 @@ def rows_of(data: bytes, delimiter: str) -> Rows:
     return Rows(ends[:rows], fields[:rows], feeds[:rows], stray, int(marks[-1]) if len(marks) % 2 else -1)
 
 
+def count_of(data: bytes, byte: int) -> int:
+    """As `bytes.count`, which is ten times slower."""
+    return int(np.count_nonzero(np.frombuffer(data, dtype=np.uint8) == byte))
+
+
 def has_blanks(data: bytes, delimiter: str) -> bool:
     """Whether anything but visible ASCII, the delimiter and line feeds is in a text."""
     return bool(_has_blanks(np.frombuffer(data, dtype=np.uint8), ord(delimiter)))
