@@ -17,8 +17,9 @@ from spam_gnn.data import catalog
 from spam_gnn.data.synthetic import csbm
 from spam_gnn.experiments.execute import execute
 from spam_gnn.experiments.measures import edge_posterior, sample_counts, smoothness, trust
-from spam_gnn.experiments.paper import figure_posterior, figure_samples
+from spam_gnn.experiments.paper import figure_posterior, figure_samples, table_ablation, table_authors
 from spam_gnn.experiments.paper.labelled import Spread, draws_of, grouped, shown, specs_of
+from spam_gnn.experiments.paper.plan import EQUAL_BUDGET
 from spam_gnn.experiments.records import compact
 from spam_gnn.experiments.spec import Perturbation, RunSpec
 from spam_gnn.experiments.study import find_study
@@ -76,6 +77,39 @@ def test_a_study_is_rendered_from_whatever_records_there_are(name, measured, eve
     assert empty.verdict == ""
     for figure in empty.figures:
         figure.draw().canvas.draw()
+
+
+def test_what_a_part_is_worth_is_paired_by_split(measured, monkeypatch):
+    monkeypatch.setattr(table_ablation, "present", tuple)
+    specs = table_ablation.specs(None)
+    assert len(specs) == len(set(specs)) == 3 * len(table_ablation.DATASETS) * len(table_ablation.CHANGES)
+    off = table_ablation.CHANGES["no posterior"]
+    values = {True: (0.8, 0.6, 0.9), False: (0.7, 0.5)}  # the third split of the change has no run yet
+
+    def record(spec, value):
+        return {**measured, "hash": spec.spec_hash, "spec": spec.to_json(), "test": {"accuracy": value}}
+
+    records = [
+        record(RunSpec.of("texas", "spam", split=k, seed=k, settings={} if whole else off, train=EQUAL_BUDGET), value)
+        for whole, row in values.items() for k, value in enumerate(row)
+    ]  # fmt: skip
+    result = table_ablation.render(records)
+    (table,) = result.tables
+    assert table.header == ("SpaM", "mean", "texas")
+    assert table.rows[0] == ("default", None, "76.7 (3)")
+    assert table.rows[1] == ("no posterior", "-10.0", "-10.0 ± 0.0")
+    assert table.rows[2][1:] == (None, None)
+    assert "no posterior (texas)" in result.verdict
+    assert "Nothing has been measured" in table_ablation.render([]).verdict
+
+
+def test_the_authors_splits_are_drawn_ones(monkeypatch):
+    monkeypatch.setattr(table_authors, "present", tuple)
+    specs = table_authors.specs(None)
+    assert {spec.protocol for spec in specs} == {"authors"}
+    assert {spec.model for spec in specs} == {"spam", "mlp", "gcn", "gat", "h2gcn"}
+    assert len({spec.dataset for spec in specs}) == 9
+    assert len(specs) == len(set(specs))
 
 
 def test_a_run_with_two_labels_is_made_once_and_shown_twice(measured):

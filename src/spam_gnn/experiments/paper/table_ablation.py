@@ -1,0 +1,111 @@
+"""`table-ablation`: the default preset without each of its parts, and the `paper` preset: what a part is worth, and where."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from spam_gnn.config import SpaMConfig
+from spam_gnn.experiments.paper.labelled import Plan, Spread, accuracy, draws_of, grouped, specs_of
+from spam_gnn.experiments.paper.plan import BUDGET_SENTENCE, EQUAL_BUDGET, present
+from spam_gnn.experiments.provenance import measured_with
+from spam_gnn.experiments.spec import RunSpec
+from spam_gnn.experiments.store import Record, RunStore
+from spam_gnn.experiments.study import Study, StudyResult
+from spam_gnn.report.exhibit import ResultTable
+
+NAME, WHOLE, DRAWS = "table-ablation", "default", 3
+DATASETS = (
+    "texas", "cornell", "wisconsin", "chameleon-filtered", "cora", "citeseer", "cora-metattack:0.25", "actor", "chameleon",
+    "squirrel-filtered", "minesweeper", "pubmed",
+)  # fmt: skip
+CHANGES: dict[str, dict[str, Any]] = {
+    WHOLE: {},
+    "no posterior": {"posterior": "none"},
+    "likeliest signs instead of samples": {"signs": "hard"},
+    "expected signs instead of samples": {"signs": "expected"},
+    "no sign": {"use_sign": False},
+    "no belief propagation": {"belief_rounds": 0},
+    "beliefs not among the inputs": {"belief_input": False},
+    "no lesson from propagation": {"lesson_weight": 0.0},
+    "all of the class gradient into the posterior": {"posterior_gradient": 1.0},
+    "all training labels as context": {"context": 1.0},
+    "noise rate not learned": {"learn_noise": False},
+    "no position": {"position": "off"},
+    "no self term": {"self_term": False},
+    "one weight for both signs": {"separate_signs": False},
+    "sums instead of means": {"aggregate": "plain"},
+    "no encoder": {"encoder": False},
+    "sparse coding, three steps": {"coder": "unrolled"},
+    "amortised coding": {"coder": "amortised"},
+    "in-edges alone": {"directions": "in"},
+    "in- and out-edges apart": {"directions": "both"},
+    "paper preset": asdict(SpaMConfig.preset("paper")),
+}
+
+
+def plan(datasets: Sequence[str]) -> Plan:
+    return [
+        ((change, data), RunSpec.of(data, "spam", split=split, seed=seed, settings=CHANGES[change], train=EQUAL_BUDGET))
+        for data in datasets for split, seed in draws_of(data, DRAWS) for change in CHANGES
+    ]  # fmt: skip
+
+
+def specs(store: RunStore) -> list[RunSpec]:  # noqa: ARG001 - no run depends on another
+    return specs_of(plan(present(DATASETS)))
+
+
+Gaps = Mapping[tuple[str, str], Spread]
+
+
+def render(records: Sequence[Record]) -> StudyResult:
+    groups = {label: {(r["spec"]["split"], r["spec"]["seed"]): accuracy(r) for r in rows}
+              for label, rows in grouped(plan(DATASETS), records).items()}  # fmt: skip
+    datasets = [data for data in DATASETS if (WHOLE, data) in groups]
+    if not datasets:
+        return StudyResult("No run has a result yet.\n", verdict="Nothing has been measured yet.")
+    gaps: dict[tuple[str, str], Spread] = {}
+    for change in list(CHANGES)[1:]:
+        for data in datasets:
+            whole, other = groups[WHOLE, data], groups.get((change, data), {})
+            both = [other[draw] - whole[draw] for draw in whole.keys() & other.keys()]
+            if both:
+                gaps[change, data] = Spread.of(both)
+    first = (WHOLE, None, *(f"{statistics.fmean(groups[WHOLE, data].values()):.1f} ({len(groups[WHOLE, data])})"
+                            for data in datasets))  # fmt: skip
+    rows = [(change, _mean(gaps, change, datasets), *(_gap(gaps.get((change, data))) for data in datasets))
+            for change in list(CHANGES)[1:]]  # fmt: skip
+    table = ResultTable(NAME, ("SpaM", "mean", *datasets), (first, *rows))
+    note = (
+        "Test accuracy of the default preset in percent (splits or seeds), and what each change to it adds or costs in points, "
+        f"mean ± standard error over the splits that both have. {BUDGET_SENTENCE}"
+    )
+    return StudyResult("\n\n".join([note, table.markdown(), measured_with(records)]) + "\n", (table,), (), _verdict(gaps))
+
+
+def _mean(gaps: Gaps, change: str, datasets: Sequence[str]) -> str | None:
+    found = [gaps[change, data].mean for data in datasets if (change, data) in gaps]
+    return f"{statistics.fmean(found):+.1f}" if found else None
+
+
+def _gap(gap: Spread | None) -> str | None:
+    if gap is None:
+        return None
+    return f"{gap.mean:+.1f}" + (f" ± {gap.std / gap.count**0.5:.1f}" if gap.count > 1 else "")
+
+
+def _verdict(gaps: Gaps) -> str:
+    """Which parts are worth something somewhere, by more than two standard errors."""
+    costly: dict[str, list[str]] = {change: [] for change in list(CHANGES)[1:] if any(key[0] == change for key in gaps)}
+    for (change, data), gap in gaps.items():
+        if gap.count > 1 and gap.mean < -2.0 * gap.std / gap.count**0.5:
+            costly[change].append(data)
+    idle = [change for change, places in costly.items() if not places]
+    worth = "; ".join(f"{change} ({', '.join(places)})" for change, places in costly.items() if places)
+    without = f" No dataset so far tells these from the default or they are better: {', '.join(idle)}." if idle else ""
+    return f"Changes that cost more than two standard errors somewhere: {worth or 'none'}.{without}"
+
+
+STUDY = Study(NAME, "What each part of SpaM is worth", specs, render)
