@@ -6,7 +6,7 @@ import gc
 
 import torch
 
-from spam_gnn.kernels.memory import SMALLEST, Blocks, fresh
+from spam_gnn.kernels.memory import LARGEST, SMALLEST, Blocks, fresh
 
 LIKE = torch.zeros(1)
 SIDE = SMALLEST // 4  # numbers in the smallest block that is kept
@@ -53,6 +53,8 @@ def test_no_more_is_kept_than_the_limit_and_small_tensors_are_left_to_the_alloca
     del held, small
     gc.collect()
     assert sum(block.size for block in blocks.free) <= 3 * SMALLEST
+    blocks.give(torch.empty(LARGEST + 1, dtype=torch.uint8).numpy())
+    assert all(block.size <= LARGEST for block in blocks.free)
     much = fresh(8 * SIDE, like=LIKE.double(), blocks=blocks)
     assert much.dtype == torch.float64
     assert much.data_ptr() not in {block.ctypes.data for block in blocks.free}

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 SMALLEST = 1 << 20  # bytes under which the allocator has memory at hand anyway
+LARGEST = 100 << 20  # bytes of a block above which it is given back: where tensors are that large, memory is scarce
 LIMIT = 1 << 29  # bytes kept while nobody uses them
 WASTE = 1.25  # a block serves tensors of its size divided by this, and larger ones
 
@@ -39,6 +40,8 @@ class Blocks:
 
     def give(self, block: NDArray[np.uint8]) -> None:
         """Keep a block for later; where that is more than the limit, the smallest are let go."""
+        if block.size > LARGEST:
+            return
         with self.lock:
             place = sum(other.size < block.size for other in self.free)
             self.free.insert(place, block)
