@@ -62,6 +62,7 @@ def compile_ahead(kernel: str, device: str = "cpu") -> None:
     from spam_gnn.kernels.conv import Activation, Weights, fused_layer
     from spam_gnn.kernels.draws import draw_table, indicators_along, signs_along
     from spam_gnn.kernels.infer import Classes, Layer, infer_layer
+    from spam_gnn.kernels.segments import segment_sum
     from spam_gnn.structure import Messages
 
     messages = Messages.build(torch.tensor([0]), torch.tensor([1]), 2)
@@ -73,6 +74,7 @@ def compile_ahead(kernel: str, device: str = "cpu") -> None:
     bounds = torch.ones(1, dtype=torch.float64)
     table = draw_table(messages.source, messages.target, [0], bounds, bounds)
     indicators_along(table, messages.edge, hidden)
+    segment_sum(messages, sign)
     with torch.no_grad():  # prediction has loops of its own
-        layer = Layer(Weights(square, square, square, torch.cat([square, square]), bias), 1, 1.0, 1.0, 1.0)
-        infer_layer(messages, hidden, layer, signs_along(table, messages.edge), range(1), Classes(square, bias))
+        layer, signs = Layer(weights, 1, 1.0, 1.0, 1.0), signs_along(table, messages.edge)
+        infer_layer(messages, hidden, layer, signs, range(1), Classes(square, bias))
