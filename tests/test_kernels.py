@@ -10,8 +10,10 @@ from spam_gnn.coding import AmortisedCoder, UniformCoder, UnrolledCoder
 from spam_gnn.data.synthetic import csbm
 from spam_gnn.errors import BadInput
 from spam_gnn.kernels import chosen, compiled, plain, products
+from spam_gnn.kernels.csr import gather_scalar
 from spam_gnn.kernels.draws import draw_signs
 from spam_gnn.kernels.network import fused_edge_network
+from spam_gnn.kernels.segments import segment_sum
 from spam_gnn.kernels.signed import fused_signed_sums
 from spam_gnn.randomness import edge_uniforms, seed_for, stream
 from spam_gnn.structure import Messages
@@ -171,3 +173,10 @@ def test_compiled_draws_are_the_hashed_uniforms():
     assert torch.equal(positive, uniforms > high)
     exact = edge_uniforms(first, second, seeds[:1])[0]
     assert draw_signs(first, second, seeds[:1], exact, exact)[0].all()  # bit for bit: u <= u
+
+
+def test_sums_at_targets_are_those_of_scatter():
+    messages = awkward(4)
+    values = torch.randn(3, messages.count, generator=torch.Generator().manual_seed(1), dtype=torch.float64, requires_grad=True)
+    torch.testing.assert_close(segment_sum(messages, values), gather_scalar(messages, values))
+    assert torch.autograd.gradcheck(lambda v: segment_sum(messages, v), (values,))

@@ -24,7 +24,7 @@ from spam_gnn.part import Part
 from spam_gnn.structure import Messages, row_pointer
 
 Direction = Literal["in", "out"]
-_EDGE_CACHES = ("pairs", "reverse", "edge_log_degree", "_messages", "pointer")
+_EDGE_CACHES = ("pairs", "reverse", "edge_log_degree", "edge_ends", "_messages", "pointer")
 
 
 class Pairs(NamedTuple):
@@ -174,6 +174,11 @@ class Graph:
         ends = self.edge_index.reshape(-1) if self.directed else self.edge_index[0]
         degree = torch.bincount(ends, minlength=self.num_nodes).to(torch.float32).clamp(min=1.0).log()
         return degree[self.edge_index[0]] + degree[self.edge_index[1]]
+
+    @cached_property
+    def edge_ends(self) -> Tensor:
+        """(n,) int64: how many stored edges begin or end at each node."""
+        return torch.bincount(self.edge_index.reshape(-1), minlength=self.num_nodes)
 
     @cached_property
     def derived(self) -> dict[str, Any]:

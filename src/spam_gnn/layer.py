@@ -14,6 +14,7 @@ from spam_gnn.graph import Direction
 from spam_gnn.initial import inverse_softplus
 from spam_gnn.kernels import KERNELS, chosen
 from spam_gnn.kernels.conv import Activation, Weights, fused_layer
+from spam_gnn.kernels.infer import Layer
 from spam_gnn.kernels.signed import SignedSums
 from spam_gnn.randomness import stream
 from spam_gnn.sampling import SignedGraphs
@@ -160,16 +161,25 @@ class S2Conv(nn.Module):
     ) -> LayerOutput:
         """The same as :meth:`pass_projected` of the projections, followed by the activation if there is one."""
         local = signs if messages.in_edge_order else signs.along(messages.edge)
-        coder, to_out = self.coders[0], self.to_out[0]
-        steps, penalty = (coder.steps, coder.penalty) if isinstance(coder, UnrolledCoder) else (0, hidden.new_zeros(()))
-        weights = Weights(
-            self.to_value, self.to_target if steps > 0 else None, self.to_self, torch.cat([to_out[0], -to_out[1]]), self.bias
-        )
-        own = torch.nn.functional.softplus(self.raw_own_weight)
+        weights, steps, penalty, own, gamma = self._operands()
         out, masses = fused_layer(
-            messages, hidden, weights, local.positive, local.negative, penalty, own, self.gamma, steps, activation
+            messages, hidden, weights, local.positive, local.negative, penalty, own, gamma, steps, activation
         )
         return LayerOutput(out, masses.sum(1).mean(1))
+
+    def as_layer(self) -> Layer:
+        """What the loops that make no gradient need of a layer that fuses."""
+        weights, steps, *scalars = self._operands()
+        return Layer(weights, steps, *(float(scalar.detach()) for scalar in scalars))
+
+    def _operands(self) -> tuple[Weights, int, Tensor, Tensor, Tensor]:
+        """Weights, T, lambda, s and gamma of a layer that fuses."""
+        coder, to_out = self.coders[0], self.to_out[0]
+        unrolls = isinstance(coder, UnrolledCoder)
+        steps, penalty = (coder.steps, coder.penalty) if unrolls else (0, self.bias.new_zeros(()))
+        outputs = torch.cat([to_out[0], -to_out[1]])
+        weights = Weights(self.to_value, self.to_target if unrolls else None, self.to_self, outputs, self.bias)
+        return weights, steps, penalty, torch.nn.functional.softplus(self.raw_own_weight), self.gamma
 
     @property
     def projections(self) -> Tensor:

@@ -12,10 +12,12 @@ from spam_gnn.configured import directions_of, drawn_signs, make_posterior
 from spam_gnn.contract import FeatureScaler, NodeModel, batch_stream
 from spam_gnn.errors import BadInput
 from spam_gnn.features import FeatureMatrix
+from spam_gnn.forward_only import log_prob_on, serves
 from spam_gnn.graph import Graph
 from spam_gnn.initial import glorot
 from spam_gnn.kernels import compile_ahead
 from spam_gnn.kernels.conv import Activation
+from spam_gnn.kernels.infer import Classes
 from spam_gnn.layer import S2Config, S2Conv
 from spam_gnn.objective import objective
 from spam_gnn.outcome import Outcome
@@ -23,7 +25,7 @@ from spam_gnn.position import Position, PositionShape
 from spam_gnn.posterior import PriorConfig, SignDistribution, SignPrior, context_mask
 from spam_gnn.prediction import Prediction
 from spam_gnn.randomness import dropout, stream
-from spam_gnn.sampling import SignedGraphs
+from spam_gnn.sampling import SignedGraphs, sign_table
 from spam_gnn.structure import Messages
 
 POSITION = "position"  # under which a prepared graph holds its columns
@@ -134,7 +136,15 @@ class SpaM(NodeModel):
     @torch.no_grad()
     def predict(self, graph: Graph, seed: int, samples: int | None = None) -> Prediction:
         """Averaged over K graphs drawn with all training labels as context."""
-        return self(graph, graph.train_mask, seed=seed, samples=samples).prediction
+        c, convs = self.config, [conv for conv in self.convs if isinstance(conv, S2Conv)]
+        if self.posterior is None or not serves(c) or not all(conv.fuses(self.classify_bias) for conv in convs):
+            return self(graph, graph.train_mask, seed=seed, samples=samples).prediction
+        (messages,), distribution = self.neighbours(graph), self.posterior(graph, graph.train_mask)
+        signs = sign_table(distribution, graph, samples or c.predict_samples, seed, messages, per_pair=c.per_pair)
+        hidden = self._encode(graph.features, distribution, None, graph.derived.get(POSITION))
+        assert hidden is not None
+        classes = Classes(self.classify_weight, self.classify_bias)
+        return Prediction.uniform(log_prob_on(convs, classes, messages, hidden, signs))
 
     def edge_distribution(self, graph: Graph) -> SignDistribution | None:
         """q(Z) of a prepared graph with all training labels as context, without gradient."""

@@ -16,9 +16,10 @@ from torch import Tensor
 from spam_gnn.errors import BadInput
 from spam_gnn.graph import Graph
 from spam_gnn.kernels import chosen
-from spam_gnn.kernels.draws import draw_signs
+from spam_gnn.kernels.draws import draw_signs, draw_table, indicators_along, signs_along
 from spam_gnn.posterior.base import ABSENT, NEGATIVE, POSITIVE, SignDistribution
 from spam_gnn.randomness import edge_uniforms, seed_for
+from spam_gnn.structure import Messages
 
 Estimator = Literal["straight-through", "gumbel"]
 MAX_ENUMERATED = 100_000
@@ -136,19 +137,43 @@ def sample_signs(
         one_hot = torch.nn.functional.one_hot(choice, 3).to(probability.dtype) + (soft - soft.detach())
         return draws.to_edges(one_hot, _uniform_weight(samples, probability))
     seeds = [seed_for(seed, purpose, epoch, k) for k in range(samples)]
-    negative, positive = drawn(probability, draws.first, draws.second, seeds)
+    if _compiled(probability):
+        table = draw_table(draws.first, draws.second, seeds, *_bounds(probability))
+        negative, positive = indicators_along(table, draws.of_edge, probability)
+    else:
+        signs = drawn(probability, draws.first, draws.second, seeds)
+        negative, positive = (sign.index_select(1, draws.of_edge).to(probability.dtype) for sign in signs)
     return SignedGraphs(
-        _indicator(probability[:, POSITIVE], positive, draws.of_edge),
-        _indicator(probability[:, NEGATIVE], negative, draws.of_edge),
+        _StraightThrough.apply(probability[:, POSITIVE], positive, draws.of_edge),  # pyright: ignore[reportArgumentType]
+        _StraightThrough.apply(probability[:, NEGATIVE], negative, draws.of_edge),  # pyright: ignore[reportArgumentType]
         _uniform_weight(samples, probability),
     )
 
 
+def sign_table(
+    distribution: SignDistribution, graph: Graph, samples: int, seed: int, messages: Messages, *, per_pair: bool = True
+) -> Tensor:
+    """(m, K) int8: the signs that :func:`sample_signs` draws for a prediction on the CPU, in the order of the messages."""
+    draws = _Draws(distribution, graph, per_pair)
+    seeds = [seed_for(seed, "predict", 0, k) for k in range(samples)]
+    table = draw_table(draws.first, draws.second, seeds, *_bounds(draws.log_prob.exp()))
+    return signs_along(table, draws.of_edge if messages.in_edge_order else draws.of_edge[messages.edge])
+
+
+def _compiled(like: Tensor) -> bool:
+    return chosen("auto", like.device) == "fused"
+
+
+def _bounds(probability: Tensor) -> tuple[Tensor, Tensor]:
+    """(p,) float64: p(z = -1) and p(z <= 0) from (p, 3) probabilities."""
+    low = probability[:, NEGATIVE].detach().to(torch.float64)
+    return low, low + probability[:, ABSENT].detach()
+
+
 def drawn(probability: Tensor, first: Tensor, second: Tensor, seeds: list[int]) -> tuple[Tensor, Tensor]:
     """(K, p) booleans, drawn negative and drawn positive, from (p, 3) probabilities and the identities of the ends (p,)."""
-    bounds = probability.detach().to(torch.float64).cumsum(-1)
-    low, high = bounds[:, NEGATIVE], bounds[:, ABSENT]
-    if chosen("auto", probability.device) == "fused":
+    low, high = _bounds(probability)
+    if _compiled(probability):
         return draw_signs(first, second, seeds, low, high)
     uniforms = edge_uniforms(first, second, seeds)  # (K, p)
     return uniforms <= low, uniforms > high
@@ -160,19 +185,14 @@ def gumbel_logits(log_prob: Tensor, first: Tensor, second: Tensor, seeds: list[i
     return log_prob - (-uniforms.log()).log().to(log_prob.dtype)
 
 
-def _indicator(probability: Tensor, drawn: Tensor, of_edge: Tensor) -> Tensor:
-    """(K, p) draws -> (K, m) numbers that carry the gradient of the (p,) probabilities."""
-    return _StraightThrough.apply(probability, drawn.index_select(1, of_edge), of_edge)  # pyright: ignore[reportReturnType]
-
-
 class _StraightThrough(torch.autograd.Function):
-    """Drawn indicators (K, m) as numbers, with the gradient of the probability of each draw: (p,), summed over K and edges."""
+    """Drawn indicators (K, m), with the gradient of the probability of each draw: (p,), summed over K and edges."""
 
     @staticmethod
-    def forward(ctx: Any, probability: Tensor, drawn: Tensor, of_edge: Tensor) -> Tensor:
+    def forward(ctx: Any, probability: Tensor, indicators: Tensor, of_edge: Tensor) -> Tensor:
         ctx.draws = probability.shape[0]
         ctx.save_for_backward(of_edge)
-        return drawn.to(probability.dtype)
+        return indicators.view_as(indicators)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None]:

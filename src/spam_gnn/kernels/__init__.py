@@ -60,7 +60,9 @@ def compile_ahead(kernel: str, device: str = "cpu") -> None:
     if chosen(kernel, device) != "fused":
         return
     from spam_gnn.kernels.conv import Activation, Weights, fused_layer
-    from spam_gnn.kernels.draws import draw_signs
+    from spam_gnn.kernels.draws import draw_table, indicators_along, signs_along
+    from spam_gnn.kernels.infer import Classes, Layer, infer_layer
+    from spam_gnn.kernels.segments import segment_sum
     from spam_gnn.structure import Messages
 
     messages = Messages.build(torch.tensor([0]), torch.tensor([1]), 2)
@@ -70,4 +72,9 @@ def compile_ahead(kernel: str, device: str = "cpu") -> None:
     dropping = Activation(0.5, torch.Generator().manual_seed(0))
     fused_layer(messages, hidden, weights, sign, sign, one, one, one, 1, dropping)[0].sum().backward()
     bounds = torch.ones(1, dtype=torch.float64)
-    draw_signs(messages.source, messages.target, [0], bounds, bounds)
+    table = draw_table(messages.source, messages.target, [0], bounds, bounds)
+    indicators_along(table, messages.edge, hidden)
+    segment_sum(messages, sign)
+    with torch.no_grad():  # prediction has loops of its own
+        layer, signs = Layer(weights, 1, 1.0, 1.0, 1.0), signs_along(table, messages.edge)
+        infer_layer(messages, hidden, layer, signs, range(1), Classes(square, bias))

@@ -52,15 +52,6 @@ def array(tensor: Tensor) -> NDArray[Any]:
     return tensor.detach().contiguous().numpy()
 
 
-def fresh(*shape: int, like: Tensor) -> Tensor:
-    """An uninitialised CPU tensor for a large result.
-
-    Memory that the system hands out is cleared page by page on first touch, which takes longer than most of the work done in
-    it; NumPy asks for large pages, torch does not.
-    """
-    return torch.from_numpy(np.empty(shape, array(like[:0]).dtype))
-
-
 def over_rows(
     pointer: NDArray[np.int64], size: int, work: Callable[[int, int, int], None], first: int = 0, last: int | None = None
 ) -> int:

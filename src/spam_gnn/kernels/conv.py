@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from spam_gnn.kernels.activation import back_through, dropout_scale, relu_and_drop_
-from spam_gnn.kernels.compiled import fresh
+from spam_gnn.kernels.memory import fresh
 from spam_gnn.kernels.signed import Coding, added_up, check_operands, groups_of, of_sample, squares_of, thread_tables
 from spam_gnn.structure import Messages
 

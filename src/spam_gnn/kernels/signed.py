@@ -10,7 +10,8 @@ from torch import Tensor
 
 from spam_gnn.errors import BadInput
 from spam_gnn.kernels import signed_loops
-from spam_gnn.kernels.compiled import array, fresh, over_rows
+from spam_gnn.kernels.compiled import array, over_rows
+from spam_gnn.kernels.memory import fresh
 from spam_gnn.structure import Messages
 
 

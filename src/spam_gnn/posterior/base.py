@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from spam_gnn.graph import Graph
 from spam_gnn.randomness import node_uniforms, seed_for
 
+_EVIDENCE = "edge evidence"  # under which a graph keeps it
 NEGATIVE, ABSENT, POSITIVE = 0, 1, 2  # columns of every (m, 3) table: z = -1, 0, +1
 
 
@@ -75,10 +76,15 @@ def symmetrise(logits: Tensor, graph: Graph) -> Tensor:
 
 
 def edge_evidence(graph: Graph) -> Tensor:
-    """(m, 2): what an edge looks like without any label: feature similarity and how busy its ends are, standardised."""
-    mean, spread = evidence_moments(graph) if graph.part is None else graph.part.evidence
-    values = (graph.feature_cosine, graph.edge_log_degree)
-    return torch.stack([(v - m) / s for v, m, s in zip(values, mean, spread, strict=True)], dim=1)
+    """(m, 2): what an edge looks like without any label: feature similarity and how busy its ends are, standardised.
+
+    Nothing of it is learned, so it is kept with the graph.
+    """
+    if _EVIDENCE not in graph.derived:
+        mean, spread = evidence_moments(graph) if graph.part is None else graph.part.evidence
+        values = (graph.feature_cosine, graph.edge_log_degree)
+        graph.derived[_EVIDENCE] = torch.stack([(v - m) / s for v, m, s in zip(values, mean, spread, strict=True)], dim=1)
+    return graph.derived[_EVIDENCE]
 
 
 def evidence_moments(graph: Graph) -> Tensor:

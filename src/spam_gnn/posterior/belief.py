@@ -30,7 +30,8 @@ from torch.nn import functional as F
 from spam_gnn.features import FeatureMatrix
 from spam_gnn.graph import Graph
 from spam_gnn.initial import glorot
-from spam_gnn.kernels.csr import edge_dot, gather_scalar
+from spam_gnn.kernels.csr import edge_dot
+from spam_gnn.kernels.segments import segment_sum
 from spam_gnn.posterior.base import ABSENT, NEGATIVE, POSITIVE, SignDistribution, SignPosterior, edge_evidence, symmetrise
 from spam_gnn.randomness import dropout
 
@@ -110,14 +111,13 @@ class BeliefPosterior(SignPosterior):
         belief = torch.softmax(distribution.node_logits[-1], -1).t()  # (C, n)
         first, second = belief.index_select(1, ends[0]), belief.index_select(1, ends[1])
         boost = self._boost(evidence)
-        like = torch.stack([((w @ first) * second).sum(0) for w in weights])
         heard = torch.stack([_log_message(second, weights, boost), _log_message(first, weights, boost)])
-        return torch.softmax((like * boost + _FLOOR).log(), 0).t(), self._weight(graph)[ends].unsqueeze(1) * heard
+        return _judged(first, second, weights, boost).exp().t(), self._weight(graph)[ends].unsqueeze(1) * heard
 
     def log_ratio(self, log_u: Tensor, graph: Graph) -> tuple[Tensor, Tensor]:
         """log r (C, C) normalised so that chance has mean 1, and the chance frequency of each class pair (C, C)."""
         theta = self.compatibility + self.compatibility.t()
-        ends = torch.bincount(graph.edge_index.reshape(-1), minlength=graph.num_nodes).to(log_u.dtype)
+        ends = graph.edge_ends.to(log_u.dtype)
         share = (ends.unsqueeze(1) * log_u.detach().exp()).sum(0) + _FLOOR
         share = share / share.sum()  # class of a random edge end
         chance = share.unsqueeze(1) * share.unsqueeze(0)
@@ -179,16 +179,15 @@ class BeliefPosterior(SignPosterior):
         Propagation takes neighbours for independent witnesses. They are not: with hundreds of them, beliefs would be certain
         and wrong.
         """
-        ends = graph.edge_index.reshape(-1) if graph.directed else graph.edge_index[1]
-        degree = torch.bincount(ends, minlength=graph.num_nodes).to(self.trust.dtype)
+        degree = (graph.edge_ends if graph.directed else graph.pointer.diff()).to(self.trust.dtype)
         return torch.sigmoid(self.trust) / (1.0 + degree * torch.exp(-self.witnesses))
 
     def _incoming(self, graph: Graph, mixed: Tensor, backward: Tensor | None) -> Tensor:
         """(C, n): the sum of all log messages that reach a node; along a directed edge both ends speak."""
-        total = gather_scalar(graph.messages("in"), mixed)
+        total = segment_sum(graph.messages("in"), mixed)
         if backward is not None:
             out = graph.messages("out")
-            total = total + gather_scalar(out, backward.index_select(1, out.edge))
+            total = total + segment_sum(out, backward.index_select(1, out.edge))
         return total
 
     def _judge_by_cavity(self, graph: Graph, cavity: Tensor, weights: Tensor, boost: Tensor) -> Tensor:
@@ -217,18 +216,24 @@ def _cavity(belief: Tensor, end: Tensor, heard: Tensor | None) -> Tensor:
 
 
 def _judged(first: Tensor, second: Tensor, weights: Tensor, boost: Tensor) -> Tensor:
-    """(3, p): log q of edges whose ends have the beliefs `first` and `second`, (C, p) each."""
-    like = torch.stack([((w @ first) * second).sum(0) for w in weights])
+    """(3, p): log q of edges whose ends have the beliefs `first` and `second`, (C, p) each.
+
+    Noise has one weight for all pairs of classes, and beliefs sum to one; support is for pairs of the same class.
+    """
+    both = first * second
+    oppose, absent = ((weights[NEGATIVE] @ first) * second).sum(0), weights[ABSENT, 0, 0].expand_as(both[0])
+    like = torch.stack([oppose, absent, weights[POSITIVE].diagonal() @ both])
     return torch.log_softmax((like * boost + _FLOOR).log(), 0)
 
 
 def _log_message(speaker: Tensor, weights: Tensor, boost: Tensor) -> Tensor:
     """log m(c) = log sum_s boost_s sum_c' w_s(c, c') b(c'): (C, m) beliefs -> (C, m) log messages.
 
-    Evidence speaks for support only, so the other two signs share a factor and one product.
+    Evidence speaks for support only, so the other two signs share a factor and one product; w_+ is diagonal.
     """
     rest = (weights[NEGATIVE] + weights[ABSENT]) @ speaker
-    return (boost[NEGATIVE] * rest + boost[POSITIVE] * (weights[POSITIVE] @ speaker) + _FLOOR).log()
+    support = weights[POSITIVE].diagonal().unsqueeze(1) * speaker
+    return (boost[NEGATIVE] * rest + boost[POSITIVE] * support + _FLOOR).log()
 
 
 def _weighted_quantile(values: Tensor, weight: Tensor, level: float) -> Tensor:

@@ -1,0 +1,122 @@
+"""Prediction by the loops that make no gradient against the model's own forward pass: values, signs, threads, pieces."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from spam_gnn import S2Config, S2Conv, SpaM, SpaMConfig, forward_only
+from spam_gnn.data.synthetic import csbm
+from spam_gnn.errors import BadInput
+from spam_gnn.graph import Graph
+from spam_gnn.kernels import compiled
+from spam_gnn.kernels.infer import Classes, infer_layer
+from spam_gnn.sampling import SignedGraphs, sample_signs, sign_table
+from test_kernels import awkward
+
+
+def moved(model, seed=1):
+    """Every parameter away from its start, so that biases and weights of opposing messages count."""
+    generator = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(0.1 * torch.randn(parameter.shape, generator=generator))
+    return model
+
+
+def hub_graph():
+    """A hub, its leaves, and nodes without any edge."""
+    leaves = torch.arange(1, 60)
+    x = torch.randn(70, 9, generator=torch.Generator().manual_seed(2))
+    mask = torch.arange(70) < 30
+    edges = torch.stack([torch.zeros_like(leaves), leaves])
+    return Graph.build(x, edges, torch.arange(70) % 3, train_mask=mask, directed=False)
+
+
+@pytest.mark.parametrize("coder", ["uniform", "unrolled"])
+@pytest.mark.parametrize("settings", [{}, {"self_term": False}, {"hidden": 70}, {"layers": 1}, {"directions": "out"}])
+def test_prediction_is_the_forward_pass(coder, settings, monkeypatch):
+    monkeypatch.setattr(forward_only, "_HELD", 3 * 60 * 64)  # three samples at a time, the last piece short
+    for graph in (csbm(nodes=60, seed=0), hub_graph()):
+        model = moved(SpaM(graph.num_features, graph.num_classes, SpaMConfig(coder=coder, **settings)))
+        model.begin(graph, 0)
+        prepared = model.prepare(graph)
+        assert forward_only.serves(model.config)
+        got = model.predict(prepared, 5, samples=8)
+        with torch.no_grad():
+            wanted = model(prepared, graph.train_mask, seed=5, samples=8).prediction
+        torch.testing.assert_close(got.log_prob, wanted.log_prob, atol=1e-5, rtol=1e-5)
+        torch.testing.assert_close(got.log_weight, wanted.log_weight)
+
+
+@pytest.mark.parametrize("coder", ["uniform", "unrolled"])
+@pytest.mark.parametrize("shared", [True, False])
+@pytest.mark.parametrize("width", [7, 64, 70])
+def test_a_layer_is_the_plain_one_on_awkward_graphs(coder, shared, width):
+    """Duplicate messages, isolated nodes, a sample without any edge, many opposing messages; the reference in plain torch."""
+    messages = awkward(1)
+    draw = torch.randint(-1, 2, (messages.count, 4), generator=torch.Generator().manual_seed(2), dtype=torch.int8)
+    draw[:, -1] = 0
+    signs = SignedGraphs((draw.t() > 0).float(), (draw.t() < 0).float(), torch.zeros(4))
+    draw = draw[messages.edge]  # from the order of the edges to that of the messages
+    config = S2Config(coder=coder, penalty=0.05, separate_signs=True, gamma=0.3, kernel="torch")
+    conv = moved(S2Conv(5, width, width, config, torch.Generator().manual_seed(0)))
+    hidden = torch.relu(torch.randn(1 if shared else 4, 30, 5, generator=torch.Generator().manual_seed(3)))
+    classes = Classes(torch.randn(width, 3), torch.randn(3))
+    with torch.no_grad():
+        plain = torch.relu(conv.pass_messages(hidden, (messages,), signs).hidden)
+        torch.testing.assert_close(infer_layer(messages, hidden, conv.as_layer(), draw, range(4)), plain, atol=1e-5, rtol=1e-4)
+        logits = torch.log_softmax(plain @ classes.weight + classes.bias, -1)
+        got = infer_layer(messages, hidden, conv.as_layer(), draw, range(4), classes)
+        torch.testing.assert_close(got, logits, atol=1e-5, rtol=1e-4)
+        if shared:
+            some = infer_layer(messages, hidden, conv.as_layer(), draw, range(1, 3))
+            torch.testing.assert_close(some, plain[1:3], atol=1e-5, rtol=1e-4)
+
+
+def test_threads_change_nothing(monkeypatch):
+    monkeypatch.setattr(compiled, "SERIAL_BELOW", 0)
+    graph, before, results = csbm(nodes=300, seed=3), torch.get_num_threads(), []
+    model = moved(SpaM(graph.num_features, graph.num_classes, SpaMConfig(coder="unrolled")))
+    model.begin(graph, 0)
+    try:
+        for threads in (1, 2, 3):
+            torch.set_num_threads(threads)
+            results.append(model.predict(model.prepare(graph), 0).log_prob)
+    finally:
+        torch.set_num_threads(before)
+    for other in results[1:]:
+        torch.testing.assert_close(results[0], other, atol=1e-6, rtol=1e-6)
+
+
+def test_the_table_holds_the_signs_that_are_drawn():
+    graph = csbm(nodes=60, seed=0)
+    model = SpaM(graph.num_features, graph.num_classes)
+    q = model.edge_distribution(model.prepare(graph))
+    for per_pair in (True, False):
+        table = sign_table(q, graph, 5, 7, graph.messages("in"), per_pair=per_pair).t()
+        signs = sample_signs(q, graph, 5, 7, per_pair=per_pair)
+        assert torch.equal(table.float(), (signs.positive - signs.negative).detach())
+
+
+OTHERS = [{"signs": "hard"}, {"signs": "expected"}, {"use_sign": False}, {"estimator": "gumbel"}, {"norm": "layer"},
+          {"residual": True}, {"posterior": "none"}, {"kernel": "torch"}]  # fmt: skip
+
+
+@pytest.mark.parametrize("setting", OTHERS)
+def test_what_these_loops_do_not_know_goes_the_other_way(setting):
+    graph = csbm(nodes=40, seed=0)
+    model = SpaM(graph.num_features, graph.num_classes, SpaMConfig(**setting))
+    prepared = model.prepare(graph)
+    with torch.no_grad():
+        wanted = model(prepared, graph.train_mask, seed=0, samples=3).prediction.log_prob
+    assert torch.equal(model.predict(prepared, 0, samples=3).log_prob, wanted)
+
+
+def test_shapes_that_do_not_fit_are_refused():
+    messages, conv = awkward(1), S2Conv(5, 6, 6, S2Config(separate_signs=True))
+    signs, hidden = torch.zeros(messages.count, 2, dtype=torch.int8), torch.ones(1, 30, 5)
+    layer = conv.as_layer()
+    for h, s, samples in ((hidden[:, :9], signs, range(2)), (hidden, signs[:3], range(2)), (hidden, signs, range(1, 3))):
+        with pytest.raises(BadInput):
+            infer_layer(messages, h, layer, s, samples)

@@ -1,0 +1,60 @@
+"""Memory that is used again: a block belongs to one tensor at a time, comes back when the last view is gone, and is bounded."""
+
+from __future__ import annotations
+
+import gc
+
+import torch
+
+from spam_gnn.kernels.memory import LARGEST, SMALLEST, Blocks, fresh
+
+LIKE = torch.zeros(1)
+SIDE = SMALLEST // 4  # numbers in the smallest block that is kept
+
+
+def test_a_block_is_used_again_once_nobody_refers_to_it():
+    blocks = Blocks()
+    first = fresh(2, SIDE, like=LIKE, blocks=blocks)
+    place, view = first.data_ptr(), first[1:]
+    assert first.shape == (2, SIDE)
+    assert first.dtype == LIKE.dtype
+    view.fill_(3.0)
+    del first
+    gc.collect()
+    other = fresh(2, SIDE, like=LIKE, blocks=blocks)
+    assert other.data_ptr() != place  # a view is still there
+    other.zero_()
+    assert bool((view == 3.0).all())
+    numbers = view.numpy()
+    del view
+    gc.collect()
+    assert not blocks.free  # and so is an array that looks at it
+    del numbers
+    gc.collect()
+    assert fresh(2 * SIDE - 5, like=LIKE, blocks=blocks).data_ptr() == place
+
+
+def test_autograd_keeps_what_it_saved():
+    blocks, weight = Blocks(), torch.tensor(2.0, requires_grad=True)
+    x = fresh(SIDE, like=LIKE, blocks=blocks).fill_(5.0)
+    loss = (weight * x).sum()
+    del x
+    gc.collect()
+    fresh(SIDE, like=LIKE, blocks=blocks).zero_()
+    loss.backward()
+    assert weight.grad is not None
+    assert float(weight.grad) == 5.0 * SIDE
+
+
+def test_no_more_is_kept_than_the_limit_and_small_tensors_are_left_to_the_allocator():
+    blocks = Blocks(limit=3 * SMALLEST)
+    held = [fresh(SIDE * size, like=LIKE, blocks=blocks) for size in (1, 2, 1, 2)]
+    small = fresh(4, like=LIKE, blocks=blocks)
+    del held, small
+    gc.collect()
+    assert sum(block.size for block in blocks.free) <= 3 * SMALLEST
+    blocks.give(torch.empty(LARGEST + 1, dtype=torch.uint8).numpy())
+    assert all(block.size <= LARGEST for block in blocks.free)
+    much = fresh(8 * SIDE, like=LIKE.double(), blocks=blocks)
+    assert much.dtype == torch.float64
+    assert much.data_ptr() not in {block.ctypes.data for block in blocks.free}
