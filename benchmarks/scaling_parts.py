@@ -7,22 +7,42 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 import time
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 
 from spam_gnn.data.folder import FORM, FolderFacts, write_converted
 from spam_gnn.data.reading import Reading
 from spam_gnn.data.splits import few_labels, random_split
+from spam_gnn.files import write_json
 from spam_gnn.graph import Graph
+from table import commit, source_changed
 
 _LIMITED = """
 import os, resource, sys
 resource.setrlimit(resource.RLIMIT_DATA, (int(sys.argv[1]),) * 2)
 os.execv(sys.executable, [sys.executable, "-m", "spam_gnn", *sys.argv[2:]])
 """
+
+
+def working_place() -> Path:
+    """The folder of large graphs and of what has been measured so far."""
+    place = Path(os.environ.get("SPAM_GNN_SCALING", tempfile.gettempdir())) / "spam-gnn-scaling"
+    place.mkdir(parents=True, exist_ok=True)
+    return place
+
+
+def kept(path: Path, make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """What was measured before, or is now, with the commit it was measured at: a long part may be stopped at any moment."""
+    if not path.exists():
+        found = make() | {"commit": commit() + (" changed" if source_changed() else "")}
+        write_json(path, found)
+    return json.loads(path.read_text())
 
 
 @dataclass(frozen=True)
@@ -87,4 +107,3 @@ def hollow_folder(path: Path, nodes: int, degree: float, features: int, classes:
                         tuple(map(str, range(classes))), (), False, ())  # fmt: skip
     (path / "graph.json").write_text(json.dumps(asdict(facts)))
     return path
-

@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from scaling_parts import watched
+from scaling_parts import kept, watched
 from spam_gnn.data.entries import SPECS
 from spam_gnn.data.folder import write_converted
 from spam_gnn.data.protocols import parse_protocol
@@ -39,10 +39,8 @@ def measure(place: Path) -> Iterator[dict[str, Any]]:
     """One epoch with its validation, and the exact K = 4 prediction that follows; what was measured before is kept."""
     rows: list[dict[str, Any]] = []
     for share in SHARES:
-        kept = place / f"patents-{share:g}.json"
-        if not kept.exists():
-            kept.write_text(json.dumps(_one(patents(place, share), place / "run")))
-        rows.append({"share": share, **json.loads(kept.read_text())})
+        row = kept(place / f"patents-{share:g}.json", lambda: _one(patents(place, share), place / "run"))  # noqa: B023
+        rows.append({"share": share, **row})
         for column in ("epoch s", "prediction s"):
             rows[-1][f"exponent, {column}"] = _exponent([r["nodes"] for r in rows], [r[column] for r in rows])
         yield rows[-1]
