@@ -10,17 +10,17 @@ measures peaks to fit them to.
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
-from typing import Any
-
-import torch
+from typing import TYPE_CHECKING, Any
 
 from spam_gnn.config import SpaMConfig
-from spam_gnn.data.folder import FolderFacts
+from spam_gnn.data.facts import FolderFacts
 from spam_gnn.errors import TooLarge
-from spam_gnn.graph import Graph
-from spam_gnn.loading.batched import BatchConfig
-from spam_gnn.position import PositionShape
+from spam_gnn.position_shape import PositionShape
 from spam_gnn.resources import MemoryLimit
+from spam_gnn.settings import BatchConfig
+
+if TYPE_CHECKING:  # a plan is made before torch is loaded
+    from spam_gnn.graph import Graph
 
 MARGIN = 1.25  # how far an estimate may be wrong before a run that was let through fails
 _SIZES = (8192, 2048, 512, 128)  # seeds of a batch that are tried in turn
@@ -62,7 +62,7 @@ class Sizes:
     def of_graph(graph: Graph, config: SpaMConfig) -> Sizes:
         """Of a graph in memory; the mirrored edges of a directed one are at most twice as many."""
         doubled = graph.directed and config.directions == "undirected"
-        values = graph.x.values().numel() if graph.x.layout == torch.sparse_csr else graph.x.numel()
+        values = graph.x.values().numel() if graph.x.is_sparse_csr else graph.x.numel()
         return Sizes(graph.num_nodes, graph.num_edges * (2 if doubled else 1), values, graph.num_classes, False,
                      int(graph.train_mask.sum()))  # fmt: skip
 
