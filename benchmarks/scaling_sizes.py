@@ -1,16 +1,20 @@
-"""Time and memory of an epoch and a prediction as the graph grows."""
+"""Time and memory of an epoch and a prediction as the graph grows.
+
+python benchmarks/scaling_sizes.py 0.125      # one size; what is done is kept, see `scaling.py`
+"""
 
 from __future__ import annotations
 
 import json
 import math
 import shutil
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from scaling_parts import kept, watched
+from scaling_parts import kept, watched, working_place
 from spam_gnn.data.entries import SPECS
 from spam_gnn.data.folder import write_converted
 from spam_gnn.data.protocols import parse_protocol
@@ -39,11 +43,15 @@ def measure(place: Path) -> Iterator[dict[str, Any]]:
     """One epoch with its validation, and the exact K = 4 prediction that follows; what was measured before is kept."""
     rows: list[dict[str, Any]] = []
     for share in SHARES:
-        row = kept(place / f"patents-{share:g}.json", lambda: _one(patents(place, share), place / "run"))  # noqa: B023
-        rows.append({"share": share, **row})
+        rows.append({"share": share, **one(place, share)})
         for column in ("epoch s", "prediction s"):
             rows[-1][f"exponent, {column}"] = _exponent([r["nodes"] for r in rows], [r[column] for r in rows])
         yield rows[-1]
+
+
+def one(place: Path, share: float) -> dict[str, Any]:
+    """One size, or what was kept of it."""
+    return kept(place / f"patents-{share:g}.json", lambda: _one(patents(place, share), place / "run"))
 
 
 def _one(folder: Path, out: Path) -> dict[str, Any]:
@@ -68,3 +76,7 @@ def _exponent(sizes: list[float], times: list[float]) -> str:
     x, y = [math.log(s) for s in sizes], [math.log(t) for t in times]
     mx, my = sum(x) / len(x), sum(y) / len(y)
     return f"{sum((a - mx) * (b - my) for a, b in zip(x, y, strict=True)) / sum((a - mx) ** 2 for a in x):.2f}"
+
+
+if __name__ == "__main__":
+    print(one(working_place(), float(sys.argv[1])))
