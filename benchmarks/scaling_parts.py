@@ -9,14 +9,14 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from spam_gnn.data.folder import FORM, FolderFacts, write_converted
+from spam_gnn.data.folder import write_converted
 from spam_gnn.data.reading import Reading
 from spam_gnn.data.splits import few_labels, random_split
 from spam_gnn.files import write_json
@@ -26,7 +26,7 @@ from table import commit, source_changed
 _LIMITED = """
 import os, resource, sys
 resource.setrlimit(resource.RLIMIT_DATA, (int(sys.argv[1]),) * 2)
-os.execv(sys.executable, [sys.executable, "-m", "spam_gnn", *sys.argv[2:]])
+os.execv(sys.executable, [sys.executable, *sys.argv[2:]])
 """
 
 
@@ -57,12 +57,15 @@ class Watched:
     error: str
 
 
-def watched(arguments: list[str], data_limit: int | None = None, threads: int = 1) -> Watched:
-    """Run `python -m spam_gnn ...`, looking at its memory every 20 ms; `data_limit` in bytes is set as RLIMIT_DATA."""
+def watched(
+    arguments: list[str], data_limit: int | None = None, threads: int = 1, program: Sequence[str] = ("-m", "spam_gnn")
+) -> Watched:
+    """Run `python -m spam_gnn ...`, or another program; its memory is looked at every 20 ms, RLIMIT_DATA is `data_limit`."""
     environment = {**os.environ, "OMP_NUM_THREADS": str(threads), "NUMBA_NUM_THREADS": str(threads)}
     begun = time.monotonic()
     process = subprocess.Popen(
-        [sys.executable, "-c", _LIMITED, str(data_limit or -1), *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        [sys.executable, "-c", _LIMITED, str(data_limit or -1), *program, *arguments],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         text=True, env=environment,
     )  # fmt: skip
     peak = {"RssAnon": 0.0, "VmHWM": 0.0}
@@ -94,16 +97,4 @@ def random_folder(path: Path, nodes: int, degree: float, features: int, classes:
     graph = Graph.build(x, edges, y, directed=False, num_classes=classes, name=path.name)
     split = few_labels(graph, 0, min(labels, nodes // (4 * classes)), labels) if labels else random_split(graph, 0)
     write_converted(Reading(split, ()), path)
-    return path
-
-
-def hollow_folder(path: Path, nodes: int, degree: float, features: int, classes: int) -> Path:
-    """A converted graph whose arrays are holes: the sizes of a huge one, without its disk space. Only to be refused."""
-    if path.exists():
-        return path
-    edges = int(nodes * degree)
-    path.mkdir()
-    facts = FolderFacts(FORM, path.name, nodes, edges, edges, features, nodes * features, False, False,
-                        tuple(map(str, range(classes))), (), False, ())  # fmt: skip
-    (path / "graph.json").write_text(json.dumps(asdict(facts)))
     return path

@@ -9,6 +9,7 @@ measures peaks to fit them to.
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -129,14 +130,23 @@ def _batch(sizes: Sizes, batches: BatchConfig) -> Sizes:
         share = min(1.0, batches.joined / batches.clusters)
         nodes, edges = sizes.nodes * share, sizes.edges * share
     else:
-        seeds = float(min(batches.size, sizes.labelled or sizes.nodes))
-        degree, layer, nodes, edges = sizes.edges / max(sizes.nodes, 1), seeds, seeds, 0.0
-        for most in batches.neighbours:
-            layer *= degree if most < 0 else min(float(most), degree)
-            nodes, edges = nodes + layer, edges + 2.0 * layer
+        nodes, edges = _reached(sizes, batches)
     nodes, edges = min(nodes, float(sizes.nodes)), min(edges, float(sizes.edges))
     values = sizes.values * nodes / max(sizes.nodes, 1)
     return replace(sizes, nodes=int(nodes), edges=int(edges), values=int(values))
+
+
+def _reached(sizes: Sizes, batches: BatchConfig) -> tuple[float, float]:
+    """Nodes and stored edges of a sampled batch, expected as if neighbours were drawn from all nodes alike."""
+    everybody, degree = float(max(sizes.nodes, 1)), sizes.edges / max(sizes.nodes, 1)
+    nodes = fresh = float(min(batches.size, sizes.labelled or sizes.nodes))
+    edges, back = 0.0, 0.0
+    for most in batches.neighbours:
+        taken = degree if most < 0 else min(float(most), degree)
+        picked = fresh * (taken - back)  # of a node that was found itself, the edge it was found by may be picked again
+        fresh = (everybody - nodes) * -math.expm1(-picked / everybody)  # who is there already is not found again
+        nodes, edges, back = nodes + fresh, edges + 2.0 * picked, taken / max(degree, 1.0)
+    return nodes, edges
 
 
 def choose(sizes: Sizes, config: SpaMConfig, asked: BatchConfig, limit: MemoryLimit, name: str) -> tuple[BatchConfig, Plan]:
