@@ -78,7 +78,7 @@ def _name(shape: Shape) -> str:
 def _train(place: Path, shape: Shape, *more: str, limit: int | None = None) -> tuple[Watched, dict[str, Any] | None]:
     """How the run ended, and its memory plan if it ended well."""
     nodes, degree, features, classes, options = shape
-    folder = random_folder(place / f"graph-{_name(Shape(*shape[:4]))}", nodes, degree, features, classes, LABELS)
+    folder = random_folder(place / f"graph-{_name(shape)}", nodes, degree, features, classes, LABELS)
     out = place / f"run-{_name(shape)}"
     shutil.rmtree(out, ignore_errors=True)
     command = ["train", "--graph", str(folder), "--epochs", "1", "--out", str(out), *options.split(), *more]

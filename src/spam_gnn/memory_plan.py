@@ -29,6 +29,7 @@ _PROCESS = 400.0 * 2**20  # Python, torch, numba and their buffers
 # Bytes of a training epoch and a validation per: node, stored edge, stored feature value, (sample, node, unit, layer),
 # (sample, edge), (class, edge).
 _EPOCH = {"node": 1765.0, "edge": 133.0, "value": 13.0, "state": 64.5, "sign": 16.0, "message": 70.0}
+_FORWARD = 1 / 7  # of that without gradients, as in validation: 0.09 to 0.14 in three measured peaks
 # Bytes of an exact prediction in pieces and of writing its tables: of its pieces, and per node, stored edge that the measures
 # look at, (class, node) and (sample, class, node).
 _RESULT = {"start": 80.0 * 2**20, "node": 150.0, "edge": 102.0, "belief": 24.0, "probability": 10.0}
@@ -104,8 +105,12 @@ def bytes_whole(sizes: Sizes, c: SpaMConfig) -> float:
 
 
 def bytes_in_batches(sizes: Sizes, c: SpaMConfig, batches: BatchConfig) -> float:
-    """Peak of training in batches, or of the exact prediction after it, whichever is larger."""
-    batch = bytes_whole(_batch(sizes, batches), replace(c, position="off")) + _bytes_of_position(sizes, c)
+    """Peak of training in batches, of the validation after it, or of the exact prediction, whichever is largest."""
+    alone = replace(c, position="off")
+    shown = (1.0 - c.context) * sizes.labelled if c.context < 1.0 else sizes.labelled  # the loss is taken on the others
+    batch = bytes_whole(_batch(sizes, batches, shown or sizes.nodes), alone)
+    looked = _PROCESS + _FORWARD * (bytes_whole(_batch(sizes, batches, sizes.nodes), alone) - _PROCESS)
+    batch = max(batch, looked) + _bytes_of_position(sizes, c)
     result = _PROCESS + (
         _RESULT["start"]
         + _RESULT["node"] * sizes.nodes
@@ -124,22 +129,22 @@ def _bytes_of_position(sizes: Sizes, c: SpaMConfig) -> float:
     return 0.0 if shape is None else 16.0 * sizes.nodes * shape.width
 
 
-def _batch(sizes: Sizes, batches: BatchConfig) -> Sizes:
-    """The sizes of a batch: what its seeds can reach, no more than there is."""
+def _batch(sizes: Sizes, batches: BatchConfig, starts: float) -> Sizes:
+    """The sizes of a batch: what its seeds, out of so many nodes to start from, can reach; no more than there is."""
     if batches.kind == "clusters":
         share = min(1.0, batches.joined / batches.clusters)
         nodes, edges = sizes.nodes * share, sizes.edges * share
     else:
-        nodes, edges = _reached(sizes, batches)
+        nodes, edges = _reached(sizes, batches, starts)
     nodes, edges = min(nodes, float(sizes.nodes)), min(edges, float(sizes.edges))
     values = sizes.values * nodes / max(sizes.nodes, 1)
     return replace(sizes, nodes=int(nodes), edges=int(edges), values=int(values))
 
 
-def _reached(sizes: Sizes, batches: BatchConfig) -> tuple[float, float]:
+def _reached(sizes: Sizes, batches: BatchConfig, starts: float) -> tuple[float, float]:
     """Nodes and stored edges of a sampled batch, expected as if neighbours were drawn from all nodes alike."""
     everybody, degree = float(max(sizes.nodes, 1)), sizes.edges / max(sizes.nodes, 1)
-    nodes = fresh = float(min(batches.size, sizes.labelled or sizes.nodes))
+    nodes = fresh = min(float(batches.size), starts)
     edges, back = 0.0, 0.0
     for most in batches.neighbours:
         taken = degree if most < 0 else min(float(most), degree)
