@@ -51,8 +51,8 @@ def patents(place: Path, share: float) -> Path:
 
 
 def measure(place: Path) -> Iterator[dict[str, Any]]:
-    """One epoch with its validation, and the exact K = 4 prediction with its weights, each in a process of its own on two
-    threads; the tables and the page that a run writes besides are left out."""
+    """One epoch with its validation, and the exact K = 4 prediction with its weights, each in a process of its own on one
+    thread (CPU seconds of several count what they wait); the tables and the page that a run writes besides are left out."""
     rows: list[dict[str, Any]] = []
     for share in SHARES:
         facts = read_facts(patents(place, share))
@@ -76,7 +76,7 @@ def one(place: Path, share: float, stage: str) -> dict[str, Any]:
 
 def _watched(folder: Path, place: Path, stage: str) -> dict[str, Any]:
     weights = place / f"{folder.name}.safetensors"
-    done = watched([stage, str(folder), str(weights)], threads=2, program=[__file__, "--inside"])
+    done = watched([stage, str(folder), str(weights)], threads=1, program=[__file__, "--inside"])
     if done.code:
         raise SystemExit(done.error)
     sizes = {"peak": round(done.resident / 1024, 2), "anonymous": round(done.anonymous / 1024, 2)}
