@@ -18,7 +18,7 @@ from spam_gnn.data.facts import FolderFacts
 from spam_gnn.errors import TooLarge
 from spam_gnn.position_shape import PositionShape
 from spam_gnn.resources import MemoryLimit
-from spam_gnn.settings import BatchConfig
+from spam_gnn.settings import TRAIN_LOOKED_AT, BatchConfig
 
 if TYPE_CHECKING:  # a plan is made before torch is loaded
     from spam_gnn.graph import Graph
@@ -44,7 +44,7 @@ class Sizes:
         edges: stored edges, as the network sees them.
         values: stored feature values.
         mapped: whether features and edges live on disk.
-        labelled: training nodes; 0 where that is not known.
+        labelled, validated: training and validation nodes; 0 where that is not known.
     """
 
     nodes: int
@@ -53,12 +53,14 @@ class Sizes:
     classes: int
     mapped: bool
     labelled: int = 0
+    validated: int = 0
 
     @staticmethod
     def of_folder(facts: FolderFacts, config: SpaMConfig) -> Sizes:
         """Of a converted graph that has not been opened."""
         edges = facts.mirrored if config.directions == "undirected" else facts.edges
-        return Sizes(facts.nodes, edges, facts.nonzeros, len(facts.class_names), True, facts.labelled)
+        return Sizes(facts.nodes, edges, facts.nonzeros, len(facts.class_names), True, facts.labelled,
+                     facts.validated)  # fmt: skip
 
     @staticmethod
     def of_graph(graph: Graph, config: SpaMConfig) -> Sizes:
@@ -66,7 +68,7 @@ class Sizes:
         doubled = graph.directed and config.directions == "undirected"
         values = graph.x.values().numel() if graph.x.is_sparse_csr else graph.x.numel()
         return Sizes(graph.num_nodes, graph.num_edges * (2 if doubled else 1), values, graph.num_classes, False,
-                     int(graph.train_mask.sum()))  # fmt: skip
+                     int(graph.train_mask.sum()), int(graph.val_mask.sum()))  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -109,7 +111,8 @@ def bytes_in_batches(sizes: Sizes, c: SpaMConfig, batches: BatchConfig) -> float
     alone = replace(c, position="off")
     shown = (1.0 - c.context) * sizes.labelled if c.context < 1.0 else sizes.labelled  # the loss is taken on the others
     batch = bytes_whole(_batch(sizes, batches, shown or sizes.nodes), alone)
-    looked = _PROCESS + _FORWARD * (bytes_whole(_batch(sizes, batches, sizes.nodes), alone) - _PROCESS)
+    seen = min(sizes.validated, batches.val_limit) + min(sizes.labelled, TRAIN_LOOKED_AT) if sizes.validated else sizes.nodes
+    looked = _PROCESS + _FORWARD * (bytes_whole(_batch(sizes, batches, seen), alone) - _PROCESS)
     batch = max(batch, looked) + _bytes_of_position(sizes, c)
     result = _PROCESS + (
         _RESULT["start"]

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from spam_gnn.errors import BadInput
 
+TRAIN_LOOKED_AT = 2000  # training nodes looked at after an epoch of batches: a curve in the report, nothing depends on it
 BatchKind = str  # "whole", "neighbours" or "clusters"
 
 

@@ -36,6 +36,7 @@ class FolderFacts:
     named: bool
     columns: tuple[dict[str, Any], ...]
     labelled: int = 0  # training nodes; 0 where it is not said
+    validated: int = 0  # validation nodes; the same
 
 
 def is_converted(path: Path) -> bool:

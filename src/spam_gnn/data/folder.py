@@ -75,7 +75,7 @@ def _write_all(reading: Reading, folder: Path) -> FolderFacts:
         FORM, graph.name, graph.num_nodes, graph.num_edges, graph.as_undirected().num_edges, graph.num_features,
         graph.x.values().numel() if sparse else graph.x.numel(), sparse, graph.directed, graph.class_names, graph.notes,
         graph.node_names is not None, tuple(asdict(column) for column in reading.columns),
-        int(graph.train_mask.sum()),
+        int(graph.train_mask.sum()), int(graph.val_mask.sum()),
     )  # fmt: skip
     write_json(folder / FACTS, asdict(facts))
     return facts

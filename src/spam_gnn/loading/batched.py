@@ -19,10 +19,8 @@ from spam_gnn.loading.cut import Chosen, Whole
 from spam_gnn.loading.feed import Feed, Piece, Tally, WholeFeed
 from spam_gnn.loading.sampler import make_sampler
 from spam_gnn.randomness import node_uniforms, seed_for, stream
-from spam_gnn.settings import BatchConfig
+from spam_gnn.settings import TRAIN_LOOKED_AT, BatchConfig
 from spam_gnn.team import Team
-
-_TRAIN_LIMIT = 2000  # training nodes looked at after an epoch: their accuracy is a curve in the report, nothing depends on it
 
 
 def make_feed(model: NodeModel, graph: Graph, config: BatchConfig, seed: int, team: Team) -> Feed:
@@ -89,7 +87,7 @@ class BatchedFeed(Feed):
         """(n,) bool: validation nodes, at most as many as configured, and some training nodes."""
         graph = self.whole.graph
         draw = node_uniforms(graph.identity, seed_for(0, "looked at"))
-        return _first(graph.val_mask, draw, self.config.val_limit) | _first(graph.train_mask, draw, _TRAIN_LIMIT)
+        return _first(graph.val_mask, draw, self.config.val_limit) | _first(graph.train_mask, draw, TRAIN_LOOKED_AT)
 
 
 def _first(mask: Tensor, draw: Tensor, most: int) -> Tensor:
