@@ -19,7 +19,6 @@ import torch
 from scaling_parts import random_folder, watched
 from spam_gnn.checkpoint import read_tensors
 
-
 EPOCHS = 2
 SECONDS = f"s of {EPOCHS} epochs"
 
