@@ -8,15 +8,14 @@ and the page `benchmarks/scaling.md` anew.
     python benchmarks/scaling.py limit       # 20 graphs under a limit of 4 GiB
     python benchmarks/scaling.py memory      # peaks that the coefficients of the memory plan are fitted to
 
-Large graphs are kept in `$SPAM_GNN_SCALING` (a folder; the system's temporary one by default).
+Large graphs, and single measurements of the long parts, are kept in `$SPAM_GNN_SCALING` (a folder; the system's temporary one
+by default): started again, a part goes on where it was stopped.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import sys
-import tempfile
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -25,6 +24,7 @@ import scaling_accuracy
 import scaling_limits
 import scaling_processes
 import scaling_sizes
+from scaling_parts import working_place
 from table import provenance
 
 HERE = Path(__file__).parent
@@ -40,8 +40,7 @@ PARTS: dict[str, tuple[str, Callable[[Path], Iterable[dict[str, Any]]]]] = {
 
 def main() -> None:
     asked = sys.argv[1:] or list(PARTS)
-    place = Path(os.environ.get("SPAM_GNN_SCALING", tempfile.gettempdir())) / "spam-gnn-scaling"
-    place.mkdir(parents=True, exist_ok=True)
+    place = working_place()
     stored = HERE / "scaling.json"
     found: dict[str, Any] = json.loads(stored.read_text()) if stored.exists() else {}
     for name in asked:

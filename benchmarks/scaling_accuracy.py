@@ -1,8 +1,12 @@
-"""Test accuracy of sampled and clustered training beside that of the whole graph: same splits, same seeds."""
+"""Accuracy of sampled and clustered training beside that of the whole graph: same splits, same seeds.
+
+python benchmarks/scaling_accuracy.py cornell5 0 sampled     # one run; what is done is kept, see `scaling.py`
+"""
 
 from __future__ import annotations
 
 import statistics
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,12 +14,14 @@ from typing import Any
 
 import torch
 
+from scaling_parts import kept, working_place
 from spam_gnn import SpaM, SpaMConfig, TrainConfig
 from spam_gnn.data import catalog
 from spam_gnn.loading.batched import BatchConfig
 from spam_gnn.training import fit
 
-GRAPHS = {"pubmed": ("geom-gcn", 5), "cornell5": ("linkx", 5)}
+GRAPHS = {"pubmed": "geom-gcn", "cornell5": "random:0.5/0.25/0.25"}
+SPLITS = range(5)  # each with a seed of its own
 # What each kind of batch needs differs: many small steps want fewer epochs, and large batches keep more of a neighbourhood.
 KINDS = {
     "whole": (BatchConfig(), TrainConfig(epochs=150)),
@@ -26,28 +32,39 @@ KINDS = {
 
 def measure(place: Path) -> Iterator[dict[str, Any]]:
     """Five seeds, each on a split of its own; the test nodes are predicted on the whole graph, exactly."""
-    torch.set_num_threads(1)
-    for name, (protocol, splits) in GRAPHS.items():
-        found: dict[str, list[float]] = {kind: [] for kind in KINDS}
-        seconds = dict.fromkeys(KINDS, 0.0)
-        for split in range(splits):
-            graph = catalog.load(name, split, split, protocol)
-            for kind, (batches, train) in KINDS.items():
-                kept = place / f"accuracy-{name}-{split}-{kind}.txt"
-                if not kept.exists():
-                    begun = time.monotonic()
-                    model = SpaM(graph.num_features, graph.num_classes, SpaMConfig(), split)
-                    fit(model, graph, train, split, batches=batches)
-                    right = model.predict(model.prepare(graph), split).label == graph.y
-                    accuracy = 100.0 * float(right[graph.test_mask].float().mean())
-                    kept.write_text(f"{accuracy} {time.monotonic() - begun}")
-                accuracy, spent = map(float, kept.read_text().split())
-                found[kind].append(accuracy)
-                seconds[kind] += spent / splits
-        for kind, values in found.items():
-            difference = [a - b for a, b in zip(values, found["whole"], strict=True)]
+    for name, protocol in GRAPHS.items():
+        runs = {kind: [one(place, name, split, kind) for split in SPLITS] for kind in KINDS}
+        for kind, rows in runs.items():
+            test, validation = ([row[key] for row in rows] for key in ("test", "validation"))
+            less = [row["test"] - other["test"] for row, other in zip(rows, runs["whole"], strict=True)]
             yield {
-                "graph": f"{name} ({protocol}, {splits} splits)", "training": kind, "test accuracy %":
-                f"{statistics.fmean(values):.2f} ± {statistics.stdev(values):.2f}",
-                "minus whole": f"{statistics.fmean(difference):+.2f}", "s per run": round(seconds[kind], 1),
+                "graph": f"{name} ({protocol}, {len(rows)} splits)", "training": kind,
+                "test accuracy %": f"{statistics.fmean(test):.2f} ± {statistics.stdev(test):.2f}",
+                "minus whole": f"{statistics.fmean(less):+.2f} ({', '.join(f'{d:+.2f}' for d in less)})",
+                "validation %": f"{statistics.fmean(validation):.2f}",
+                "epochs": round(statistics.fmean(row["epochs"] for row in rows)),
+                "commit": ", ".join(sorted({row["commit"] for row in rows})),
             }  # fmt: skip
+
+
+def one(place: Path, name: str, split: int, kind: str) -> dict[str, Any]:
+    """One run, or what was kept of it."""
+    return kept(place / f"accuracy-{name}-{split}-{kind}.json", lambda: _train(name, split, kind))
+
+
+def _train(name: str, split: int, kind: str) -> dict[str, Any]:
+    torch.set_num_threads(1)
+    batches, train = KINDS[kind]
+    graph = catalog.load(name, split, split, GRAPHS[name])
+    begun = time.process_time()
+    model = SpaM(graph.num_features, graph.num_classes, SpaMConfig(), split)
+    state = fit(model, graph, train, split, batches=batches)
+    right = (model.predict(model.prepare(graph), split).label == graph.y).float()
+    return {
+        "test": 100.0 * float(right[graph.test_mask].mean()), "validation": 100.0 * float(right[graph.val_mask].mean()),
+        "epochs": state.epoch, "best epoch": state.best_epoch, "cpu seconds": time.process_time() - begun,
+    }  # fmt: skip
+
+
+if __name__ == "__main__":
+    print(one(working_place(), sys.argv[1], int(sys.argv[2]), sys.argv[3]))

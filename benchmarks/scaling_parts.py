@@ -7,22 +7,42 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 import time
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 
-from spam_gnn.data.folder import FORM, FolderFacts, write_converted
+from spam_gnn.data.folder import write_converted
 from spam_gnn.data.reading import Reading
 from spam_gnn.data.splits import few_labels, random_split
+from spam_gnn.files import write_json
 from spam_gnn.graph import Graph
+from table import commit, source_changed
 
 _LIMITED = """
 import os, resource, sys
 resource.setrlimit(resource.RLIMIT_DATA, (int(sys.argv[1]),) * 2)
-os.execv(sys.executable, [sys.executable, "-m", "spam_gnn", *sys.argv[2:]])
+os.execv(sys.executable, [sys.executable, *sys.argv[2:]])
 """
+
+
+def working_place() -> Path:
+    """The folder of large graphs and of what has been measured so far."""
+    place = Path(os.environ.get("SPAM_GNN_SCALING", tempfile.gettempdir())) / "spam-gnn-scaling"
+    place.mkdir(parents=True, exist_ok=True)
+    return place
+
+
+def kept(path: Path, make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """What was measured before, or is now, with the commit it was measured at: a long part may be stopped at any moment."""
+    if not path.exists():
+        found = make() | {"commit": commit() + (" changed" if source_changed() else "")}
+        write_json(path, found)
+    return json.loads(path.read_text())
 
 
 @dataclass(frozen=True)
@@ -37,12 +57,15 @@ class Watched:
     error: str
 
 
-def watched(arguments: list[str], data_limit: int | None = None, threads: int = 1) -> Watched:
-    """Run `python -m spam_gnn ...`, looking at its memory every 20 ms; `data_limit` in bytes is set as RLIMIT_DATA."""
+def watched(
+    arguments: list[str], data_limit: int | None = None, threads: int = 1, program: Sequence[str] = ("-m", "spam_gnn")
+) -> Watched:
+    """Run `python -m spam_gnn ...`, or another program; its memory is looked at every 20 ms, RLIMIT_DATA is `data_limit`."""
     environment = {**os.environ, "OMP_NUM_THREADS": str(threads), "NUMBA_NUM_THREADS": str(threads)}
     begun = time.monotonic()
     process = subprocess.Popen(
-        [sys.executable, "-c", _LIMITED, str(data_limit or -1), *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        [sys.executable, "-c", _LIMITED, str(data_limit or -1), *program, *arguments],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         text=True, env=environment,
     )  # fmt: skip
     peak = {"RssAnon": 0.0, "VmHWM": 0.0}
@@ -75,16 +98,3 @@ def random_folder(path: Path, nodes: int, degree: float, features: int, classes:
     split = few_labels(graph, 0, min(labels, nodes // (4 * classes)), labels) if labels else random_split(graph, 0)
     write_converted(Reading(split, ()), path)
     return path
-
-
-def hollow_folder(path: Path, nodes: int, degree: float, features: int, classes: int) -> Path:
-    """A converted graph whose arrays are holes: the sizes of a huge one, without its disk space. Only to be refused."""
-    if path.exists():
-        return path
-    edges = int(nodes * degree)
-    path.mkdir()
-    facts = FolderFacts(FORM, path.name, nodes, edges, edges, features, nodes * features, False, False,
-                        tuple(map(str, range(classes))), (), False, ())  # fmt: skip
-    (path / "graph.json").write_text(json.dumps(asdict(facts)))
-    return path
-

@@ -19,6 +19,9 @@ import torch
 from scaling_parts import random_folder, watched
 from spam_gnn.checkpoint import read_tensors
 
+EPOCHS = 2
+SECONDS = f"s of {EPOCHS} epochs"
+
 
 def throughput(place: Path) -> list[dict[str, Any]]:
     """The same batches, two of them to a step, worked off by one process and by two, one thread each."""
@@ -27,19 +30,19 @@ def throughput(place: Path) -> list[dict[str, Any]]:
     for workers in (1, 2):
         out = place / "run"
         shutil.rmtree(out, ignore_errors=True)
-        options = ["--batch-size", "1024", "--neighbours", "10,5", "--together", "2", "--epochs", "4"]
+        options = ["--batch-size", "1024", "--neighbours", "10,5", "--together", "2", "--epochs", str(EPOCHS)]
         options += ["--set", "predict_samples=1", "--workers", str(workers), "--out", str(out)]
         done = watched(["train", "--graph", str(folder), *options])
         if done.code:
             raise SystemExit(done.error)
         seconds = json.loads((out / "metrics.json").read_text())["seconds"]
         weights = read_tensors(out / "model.safetensors")[0]
-        rows.append({"processes": workers, "s of 4 epochs": round(seconds, 1), "weights": weights})
+        rows.append({"processes": workers, SECONDS: round(seconds, 1), "weights": weights})
     first, second = rows
     difference = max(float((first["weights"][k] - second["weights"][k]).abs().max()) for k in first["weights"])
     for row in rows:
         del row["weights"]
-        row["throughput"] = f"{first['s of 4 epochs'] / row['s of 4 epochs']:.2f}x"
+        row["throughput"] = f"{first[SECONDS] / row[SECONDS]:.2f}x"
         row["largest difference of a weight"] = "" if row is first else f"{difference:.1e}"
     return rows
 

@@ -1,25 +1,40 @@
-"""Time and memory of an epoch and a prediction as the graph grows."""
+"""Time and memory of an epoch and a prediction as the graph grows.
+
+python benchmarks/scaling_sizes.py 0.125 epoch       # one size and stage, then `prediction`; both are kept
+"""
 
 from __future__ import annotations
 
 import json
 import math
-import shutil
+import sys
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from scaling_parts import watched
+from scaling_parts import kept, watched, working_place
+from spam_gnn.checkpoint import read_tensors, write_tensors
+from spam_gnn.config import SpaMConfig
 from spam_gnn.data.entries import SPECS
-from spam_gnn.data.folder import write_converted
+from spam_gnn.data.facts import read_facts
+from spam_gnn.data.folder import open_converted, write_converted
 from spam_gnn.data.protocols import parse_protocol
 from spam_gnn.data.reading import Reading
 from spam_gnn.data.surrogate import draw
 from spam_gnn.graph import Graph
+from spam_gnn.inference.layerwise import predict_layerwise
+from spam_gnn.memory_plan import Sizes, bytes_in_batches
+from spam_gnn.model import SpaM
+from spam_gnn.resources import use_threads
+from spam_gnn.settings import BatchConfig, TrainConfig
+from spam_gnn.training import fit
 
 SHARES = (1 / 8, 1 / 4, 1 / 2, 1.0)
-OPTIONS = ["--batch-size", "4096", "--neighbours", "4,2", "--epochs", "1", "--set", "predict_samples=4"]
+BATCHES = BatchConfig(size=4096, neighbours=(4, 2))
+MODEL = SpaMConfig(predict_samples=4)
+STAGES = ("epoch", "prediction")
 
 
 def patents(place: Path, share: float) -> Path:
@@ -36,31 +51,54 @@ def patents(place: Path, share: float) -> Path:
 
 
 def measure(place: Path) -> Iterator[dict[str, Any]]:
-    """One epoch with its validation, and the exact K = 4 prediction that follows; what was measured before is kept."""
+    """One epoch with its validation, and the exact K = 4 prediction with its weights, each in a process of its own on one
+    thread (CPU seconds of several count what they wait); the tables and the page that a run writes besides are left out."""
     rows: list[dict[str, Any]] = []
     for share in SHARES:
-        kept = place / f"patents-{share:g}.json"
-        if not kept.exists():
-            kept.write_text(json.dumps(_one(patents(place, share), place / "run")))
-        rows.append({"share": share, **json.loads(kept.read_text())})
-        for column in ("epoch s", "prediction s"):
-            rows[-1][f"exponent, {column}"] = _exponent([r["nodes"] for r in rows], [r[column] for r in rows])
-        yield rows[-1]
+        facts = read_facts(patents(place, share))
+        row: dict[str, Any] = {"share": share, "nodes": facts.nodes, "edges": facts.edges}
+        found = {stage: one(place, share, stage) for stage in STAGES}
+        for stage, result in found.items():
+            row |= {f"{stage} s": round(result["seconds"], 1), f"{stage}, CPU s": round(result["cpu"], 1)}
+        row["peak GiB"] = max(result["peak"] for result in found.values())
+        row["of it anonymous"] = max(result["anonymous"] for result in found.values())
+        row["estimate GiB"] = round(bytes_in_batches(Sizes.of_folder(facts, MODEL), MODEL, BATCHES) / 2**30, 2)
+        rows.append(row)
+        for column in (f"{stage}{what}" for stage in STAGES for what in (" s", ", CPU s")):
+            row[f"exponent, {column}"] = _exponent([r["nodes"] for r in rows], [r[column] for r in rows])
+        yield row | {"commit": ", ".join(sorted({result["commit"] for result in found.values()}))}
 
 
-def _one(folder: Path, out: Path) -> dict[str, Any]:
-    shutil.rmtree(out, ignore_errors=True)
-    trained = watched(["train", "--graph", str(folder), *OPTIONS, "--out", str(out)], threads=2)
-    if trained.code:
-        raise SystemExit(trained.error)
-    metrics = json.loads((out / "metrics.json").read_text())
-    shutil.rmtree(out, ignore_errors=True)
-    return {
-        "nodes": metrics["nodes"], "edges": metrics["edges"], "epoch s": round(metrics["seconds"], 1),
-        "prediction s": round(metrics["prediction_seconds"], 1), "whole command s": round(trained.seconds, 1),
-        "peak GiB": round(trained.resident / 1024, 2), "of it anonymous": round(trained.anonymous / 1024, 2),
-        "estimate GiB": round(metrics["memory_plan"]["needed"] / 2**30, 2),
-    }  # fmt: skip
+def one(place: Path, share: float, stage: str) -> dict[str, Any]:
+    """One stage at one size, or what was kept of it."""
+    return kept(place / f"patents-{share:g}-{stage}.json", lambda: _watched(patents(place, share), place, stage))
+
+
+def _watched(folder: Path, place: Path, stage: str) -> dict[str, Any]:
+    weights = place / f"{folder.name}.safetensors"
+    done = watched([stage, str(folder), str(weights)], threads=1, program=[__file__, "--inside"])
+    if done.code:
+        raise SystemExit(done.error)
+    sizes = {"peak": round(done.resident / 1024, 2), "anonymous": round(done.anonymous / 1024, 2)}
+    return json.loads(done.out) | sizes | {"process s": round(done.seconds, 1)}
+
+
+def _inside(stage: str, folder: Path, weights: Path) -> dict[str, float]:
+    """What the watched process does."""
+    graph = open_converted(folder).graph
+    use_threads(graph, MODEL.hidden, MODEL.samples)
+    model = SpaM(graph.num_features, graph.num_classes, MODEL, 0)
+    if stage == "epoch":
+        cpu = time.process_time()
+        state = fit(model, graph, TrainConfig(epochs=1), 0, batches=BATCHES)
+        write_tensors(weights, model.state_dict(), {})
+        return {"seconds": state.seconds, "cpu": time.process_time() - cpu, "val accuracy": state.history[-1]["val_accuracy"]}
+    model.load_state_dict(read_tensors(weights)[0])
+    begun, cpu = time.perf_counter(), time.process_time()
+    found = predict_layerwise(model, graph, 0)
+    seconds, cpu = time.perf_counter() - begun, time.process_time() - cpu
+    right = found.prediction.label == graph.y
+    return {"seconds": seconds, "cpu": cpu, "test accuracy": float(right[graph.test_mask].float().mean())}
 
 
 def _exponent(sizes: list[float], times: list[float]) -> str:
@@ -70,3 +108,10 @@ def _exponent(sizes: list[float], times: list[float]) -> str:
     x, y = [math.log(s) for s in sizes], [math.log(t) for t in times]
     mx, my = sum(x) / len(x), sum(y) / len(y)
     return f"{sum((a - mx) * (b - my) for a, b in zip(x, y, strict=True)) / sum((a - mx) ** 2 for a in x):.2f}"
+
+
+if __name__ == "__main__":
+    if sys.argv[1] == "--inside":
+        print(json.dumps(_inside(sys.argv[2], Path(sys.argv[3]), Path(sys.argv[4]))))
+    else:
+        print(one(working_place(), float(sys.argv[1]), sys.argv[2]))

@@ -23,9 +23,14 @@ def commit() -> str:
     return _git("rev-parse", "--short=10", "HEAD") or "unknown"
 
 
+def source_changed() -> bool:
+    """Whether the package differs from that commit."""
+    return bool(_git("status", "--porcelain", "--", "../src"))
+
+
 def provenance() -> str:
     """One line: commit (and whether the tree was changed since), cores, Python, torch."""
-    changed = " with uncommitted changes" if _git("status", "--porcelain", "--", "../src") else ""
+    changed = " with uncommitted changes" if source_changed() else ""
     return (f"Measured at commit {commit()}{changed}, {platform.machine()}, {torch.get_num_threads()} thread(s), "
             f"Python {platform.python_version()}, torch {torch.__version__}.")  # fmt: skip
 

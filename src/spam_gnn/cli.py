@@ -124,6 +124,15 @@ def train(
 
     `spam-gnn train --nodes nodes.csv --edges edges.csv --label topic --out my-run`
     """
+    from spam_gnn.commands.parse import parse_batches
+    from spam_gnn.commands.planning import refuse_early, share_of_memory
+
+    workers = int(os.environ.get("WORLD_SIZE", workers))
+    chosen = [*(settings or []), *([] if kernel is None else [f"kernel={kernel}"])]
+    batches, there = parse_batches(batch_size, neighbours, clusters, together, workers), share_of_memory(workers)
+    if model == "spam" and not resume:
+        refuse_early(graph, preset, chosen, batches, there)
+
     from spam_gnn.commands.options import GraphOptions
     from spam_gnn.commands.train import TrainRequest, run_training
 
@@ -133,10 +142,8 @@ def train(
     )  # fmt: skip
     return run_training(TrainRequest(
         graph=options, split=split, protocol=protocol, seed=seed, epochs=epochs, preset=preset, model=model,
-        settings=[*(settings or []), *([] if kernel is None else [f"kernel={kernel}"])], beside=beside,
-        calibrate=calibrate, device=device, out=out, resume=resume, batch_size=batch_size, neighbours=neighbours,
-        clusters=clusters, workers=int(os.environ.get("WORLD_SIZE", workers)), together=together,
-        arguments=tuple(sys.argv[1:]),
+        settings=chosen, beside=beside, calibrate=calibrate, device=device, out=out, resume=resume, batches=batches,
+        there=there, workers=workers, arguments=tuple(sys.argv[1:]),
     ))  # fmt: skip
 
 

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
+from spam_gnn.choices import (
+    Aggregate,
+    ClassLoss,
+    Directions,
+    Estimator,
+    GammaMode,
+    KernelName,
+    Norm,
+    PositionMode,
+    PosteriorKind,
+    PriorKind,
+    Scaling,
+    SignMode,
+)
 from spam_gnn.errors import BadInput, one_of
-from spam_gnn.features import Scaling
-from spam_gnn.kernels import KernelName
-from spam_gnn.layer import Aggregate, GammaMode
-from spam_gnn.position import PositionMode
-from spam_gnn.posterior.prior import PriorKind
-from spam_gnn.sampling import Estimator
-
-PosteriorKind = Literal["belief", "gcn", "similarity", "fixed", "none"]
-SignMode = Literal["sample", "expected", "hard"]
-Directions = Literal["in", "out", "both", "undirected"]
-ClassLoss = Literal["marginal", "expected"]
-Norm = Literal["layer", "none"]
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from spam_gnn.choices import Scaling
 from spam_gnn.errors import BadInput
-from spam_gnn.features import FeatureMatrix, Scaling, column_moments, looks_like_counts
+from spam_gnn.features import FeatureMatrix, column_moments, looks_like_counts
 from spam_gnn.graph import Graph
 from spam_gnn.posterior.base import SignDistribution
 from spam_gnn.prediction import Prediction

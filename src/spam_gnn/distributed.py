@@ -15,9 +15,9 @@ from torch.nn.parallel import DistributedDataParallel
 
 from spam_gnn.contract import NodeModel
 from spam_gnn.errors import WorkerLost
+from spam_gnn.resources import MEETING_PLACE
 from spam_gnn.team import Alone, LossOf, Team
 
-MEETING_PLACE = "SPAM_GNN_MEETING_PLACE"  # file through which the workers of `--workers` find each other
 PATIENCE = timedelta(minutes=30)  # of a process that waits for a slower one; a dead one is noticed at once
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import scipy.sparse
@@ -19,7 +19,6 @@ with warnings.catch_warnings():
     warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta state")
     torch.sparse_csr_tensor([0, 1], [0], [1.0], (1, 1), check_invariants=False)
 
-Scaling = Literal["auto", "row", "standardise", "none"]
 _PIECE = 65536  # rows handled at a time where a product would otherwise need an (edges x features) tensor
 SPARSE_BELOW = 0.1  # share of nonzero entries under which the sparse product wins on one thread
 

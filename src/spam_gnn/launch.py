@@ -13,9 +13,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 
-from spam_gnn.distributed import MEETING_PLACE
 from spam_gnn.errors import WorkerLost
-from spam_gnn.resources import allowed_threads
+from spam_gnn.resources import MEETING_PLACE, allowed_threads
 
 _GRACE = 5.0  # seconds that the others have to end by themselves
 

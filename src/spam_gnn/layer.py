@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
 import torch
 from torch import Tensor, nn
 
+from spam_gnn.choices import Aggregate, GammaMode
 from spam_gnn.coding import Coder, UnrolledCoder, make_coder
 from spam_gnn.errors import BadInput, one_of
 from spam_gnn.graph import Direction
@@ -20,8 +20,6 @@ from spam_gnn.randomness import stream
 from spam_gnn.sampling import SignedGraphs
 from spam_gnn.structure import Messages
 
-Aggregate = Literal["plain", "normalised"]
-GammaMode = Literal["fixed", "learned"]
 ALL_ROWS = slice(None)
 
 

@@ -1,33 +1,35 @@
 """`Plan`: what a run will need and what is there, before the first epoch; whole graph, batches, or an honest refusal.
 
 The estimates are sums of terms in the sizes of the graph and of the model, of anonymous memory (mapped files cost none, their
-pages are given back). `_EPOCH` is a least-squares fit to nine measured peaks (within 7 % of them); only the sum of its terms
-"edge" and 4 x "sign" was fitted, their split is reasoned. Of `_RESULT`, "edge" is the difference of two measured peaks; the
-other terms, and that of `position`, are reasoned from array sizes and not fitted. `python benchmarks/scaling.py memory`
-measures peaks to fit them to.
+pages are given back). The terms of `_EPOCH` are differences of peaks measured in shapes that differ in one size; "sign" is
+reasoned from array sizes and taken off its neighbours. `_FORWARD` is a ratio of such peaks. Of `_RESULT`, "edge" is the
+difference of two peaks; the other terms, and that of `position`, are reasoned. `python benchmarks/scaling.py memory`
+measures peaks to fit them to, and `limit` holds them against runs that they were not fitted to.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass, replace
-from typing import Any
-
-import torch
+from typing import TYPE_CHECKING, Any
 
 from spam_gnn.config import SpaMConfig
-from spam_gnn.data.folder import FolderFacts
+from spam_gnn.data.facts import FolderFacts
 from spam_gnn.errors import TooLarge
-from spam_gnn.graph import Graph
-from spam_gnn.loading.batched import BatchConfig
-from spam_gnn.position import PositionShape
+from spam_gnn.position_shape import PositionShape
 from spam_gnn.resources import MemoryLimit
+from spam_gnn.settings import TRAIN_LOOKED_AT, BatchConfig
+
+if TYPE_CHECKING:  # a plan is made before torch is loaded
+    from spam_gnn.graph import Graph
 
 MARGIN = 1.25  # how far an estimate may be wrong before a run that was let through fails
 _SIZES = (8192, 2048, 512, 128)  # seeds of a batch that are tried in turn
 _PROCESS = 400.0 * 2**20  # Python, torch, numba and their buffers
-# Bytes of a training epoch and a validation per: node, stored edge, stored feature value, (sample, node, unit, layer),
-# (sample, edge), (class, edge).
-_EPOCH = {"node": 1765.0, "edge": 133.0, "value": 13.0, "state": 64.5, "sign": 16.0, "message": 70.0}
+# Bytes of a training epoch and a validation per: node, stored edge, stored feature value, (sample, node, unit, layer), the same
+# without layers, (sample, edge), (class, edge).
+_EPOCH = {"node": 2234.0, "edge": 155.0, "value": 13.5, "state": 4.94, "flow": 7.1, "sign": 32.0, "message": 70.0}
+_FORWARD = 0.31  # of that without gradients, as in validation: 0.27 to 0.31 in three measured peaks
 # Bytes of an exact prediction in pieces and of writing its tables: of its pieces, and per node, stored edge that the measures
 # look at, (class, node) and (sample, class, node).
 _RESULT = {"start": 80.0 * 2**20, "node": 150.0, "edge": 102.0, "belief": 24.0, "probability": 10.0}
@@ -42,7 +44,7 @@ class Sizes:
         edges: stored edges, as the network sees them.
         values: stored feature values.
         mapped: whether features and edges live on disk.
-        labelled: training nodes; 0 where that is not known.
+        labelled, validated: training and validation nodes; 0 where that is not known.
     """
 
     nodes: int
@@ -51,20 +53,22 @@ class Sizes:
     classes: int
     mapped: bool
     labelled: int = 0
+    validated: int = 0
 
     @staticmethod
     def of_folder(facts: FolderFacts, config: SpaMConfig) -> Sizes:
         """Of a converted graph that has not been opened."""
         edges = facts.mirrored if config.directions == "undirected" else facts.edges
-        return Sizes(facts.nodes, edges, facts.nonzeros, len(facts.class_names), True, facts.labelled)
+        return Sizes(facts.nodes, edges, facts.nonzeros, len(facts.class_names), True, facts.labelled,
+                     facts.validated)  # fmt: skip
 
     @staticmethod
     def of_graph(graph: Graph, config: SpaMConfig) -> Sizes:
         """Of a graph in memory; the mirrored edges of a directed one are at most twice as many."""
         doubled = graph.directed and config.directions == "undirected"
-        values = graph.x.values().numel() if graph.x.layout == torch.sparse_csr else graph.x.numel()
+        values = graph.x.values().numel() if graph.x.is_sparse_csr else graph.x.numel()
         return Sizes(graph.num_nodes, graph.num_edges * (2 if doubled else 1), values, graph.num_classes, False,
-                     int(graph.train_mask.sum()))  # fmt: skip
+                     int(graph.train_mask.sum()), int(graph.val_mask.sum()))  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -96,15 +100,20 @@ def bytes_whole(sizes: Sizes, c: SpaMConfig) -> float:
         _EPOCH["node"] * sizes.nodes
         + _EPOCH["edge"] * sizes.edges
         + _EPOCH["value"] * sizes.values
-        + _EPOCH["state"] * samples * sizes.nodes * c.hidden * c.layers
+        + (_EPOCH["state"] * c.layers + _EPOCH["flow"]) * samples * sizes.nodes * c.hidden
         + _EPOCH["sign"] * samples * sizes.edges
         + _EPOCH["message"] * sizes.classes * sizes.edges
     )
 
 
 def bytes_in_batches(sizes: Sizes, c: SpaMConfig, batches: BatchConfig) -> float:
-    """Peak of training in batches, or of the exact prediction after it, whichever is larger."""
-    batch = bytes_whole(_batch(sizes, batches), replace(c, position="off")) + _bytes_of_position(sizes, c)
+    """Peak of training in batches, of the validation after it, or of the exact prediction, whichever is largest."""
+    alone = replace(c, position="off")
+    shown = (1.0 - c.context) * sizes.labelled if c.context < 1.0 else sizes.labelled  # the loss is taken on the others
+    batch = bytes_whole(_batch(sizes, batches, shown or sizes.nodes), alone)
+    seen = min(sizes.validated, batches.val_limit) + min(sizes.labelled, TRAIN_LOOKED_AT) if sizes.validated else sizes.nodes
+    looked = _PROCESS + _FORWARD * (bytes_whole(_batch(sizes, batches, seen), alone) - _PROCESS)
+    batch = max(batch, looked) + _bytes_of_position(sizes, c)
     result = _PROCESS + (
         _RESULT["start"]
         + _RESULT["node"] * sizes.nodes
@@ -123,20 +132,29 @@ def _bytes_of_position(sizes: Sizes, c: SpaMConfig) -> float:
     return 0.0 if shape is None else 16.0 * sizes.nodes * shape.width
 
 
-def _batch(sizes: Sizes, batches: BatchConfig) -> Sizes:
-    """The sizes of a batch: what its seeds can reach, no more than there is."""
+def _batch(sizes: Sizes, batches: BatchConfig, starts: float) -> Sizes:
+    """The sizes of a batch: what its seeds, out of so many nodes to start from, can reach; no more than there is."""
     if batches.kind == "clusters":
         share = min(1.0, batches.joined / batches.clusters)
         nodes, edges = sizes.nodes * share, sizes.edges * share
     else:
-        seeds = float(min(batches.size, sizes.labelled or sizes.nodes))
-        degree, layer, nodes, edges = sizes.edges / max(sizes.nodes, 1), seeds, seeds, 0.0
-        for most in batches.neighbours:
-            layer *= degree if most < 0 else min(float(most), degree)
-            nodes, edges = nodes + layer, edges + 2.0 * layer
+        nodes, edges = _reached(sizes, batches, starts)
     nodes, edges = min(nodes, float(sizes.nodes)), min(edges, float(sizes.edges))
     values = sizes.values * nodes / max(sizes.nodes, 1)
     return replace(sizes, nodes=int(nodes), edges=int(edges), values=int(values))
+
+
+def _reached(sizes: Sizes, batches: BatchConfig, starts: float) -> tuple[float, float]:
+    """Nodes and stored edges of a sampled batch, expected as if neighbours were drawn from all nodes alike."""
+    everybody, degree = float(max(sizes.nodes, 1)), sizes.edges / max(sizes.nodes, 1)
+    nodes = fresh = min(float(batches.size), starts)
+    edges, back = 0.0, 0.0
+    for most in batches.neighbours:
+        taken = degree if most < 0 else min(float(most), degree)
+        picked = fresh * (taken - back)  # of a node that was found itself, the edge it was found by may be picked again
+        fresh = (everybody - nodes) * -math.expm1(-picked / everybody)  # who is there already is not found again
+        nodes, edges, back = nodes + fresh, edges + 2.0 * picked, taken / max(degree, 1.0)
+    return nodes, edges
 
 
 def choose(sizes: Sizes, config: SpaMConfig, asked: BatchConfig, limit: MemoryLimit, name: str) -> tuple[BatchConfig, Plan]:

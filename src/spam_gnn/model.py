@@ -21,7 +21,8 @@ from spam_gnn.kernels.infer import Classes
 from spam_gnn.layer import S2Config, S2Conv
 from spam_gnn.objective import objective
 from spam_gnn.outcome import Outcome
-from spam_gnn.position import Position, PositionShape
+from spam_gnn.position import Position
+from spam_gnn.position_shape import PositionShape
 from spam_gnn.posterior import PriorConfig, SignDistribution, SignPrior, context_mask
 from spam_gnn.prediction import Prediction
 from spam_gnn.randomness import dropout, stream

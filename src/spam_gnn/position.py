@@ -12,9 +12,6 @@ node that was not there in training adds nothing to the rows of others, and its 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
-
 import numpy as np
 import scipy.sparse
 import torch
@@ -23,39 +20,11 @@ from torch import Tensor, nn
 from spam_gnn.features import FeatureMatrix
 from spam_gnn.graph import Graph
 from spam_gnn.initial import glorot
+from spam_gnn.position_shape import SIZES, PositionShape
 from spam_gnn.randomness import dropout, stream
 
-PositionMode = Literal["auto", "on", "off"]
-MANY = 10.0  # edge ends per node from which `auto` looks at the rows of the adjacency
-LARGEST = 200_000  # nodes up to which it does: beyond, the singular directions cost more time and memory than the training
-SIZES = 3  # in-degree, out-degree, norm of the features
 _STRENGTH = 3.0  # of a row beside features whose rows have norm one (docs/trials.md)
 _ROUNDS = 4  # of the power iteration behind the singular vectors
-
-
-@dataclass(frozen=True)
-class PositionShape:
-    """n, how many singular directions, and whether rows and columns of the adjacency differ."""
-
-    num_nodes: int
-    rank: int
-    directed: bool
-
-    @property
-    def ways(self) -> int:
-        return 2 if self.directed else 1
-
-    @property
-    def width(self) -> int:
-        return SIZES + self.ways * self.rank
-
-    @staticmethod
-    def wanted(mode: PositionMode, rank: int, num_nodes: int, num_edges: int, *, directed: bool) -> PositionShape | None:
-        """What a graph of this size gets; None for no columns at all. Edges of an undirected graph count in both directions."""
-        ends = num_edges * (2 if directed else 1) / max(num_nodes, 1)
-        if mode == "off" or num_nodes < 3 or (mode == "auto" and (ends < MANY or num_nodes > LARGEST)):
-            return None
-        return PositionShape(num_nodes, min(rank, num_nodes - 1), directed)
 
 
 class Position(nn.Module):

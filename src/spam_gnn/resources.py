@@ -10,17 +10,21 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import psutil
-import torch
 
-from spam_gnn.graph import Graph
+if TYPE_CHECKING:  # memory is looked at before torch is loaded
+    from spam_gnn.graph import Graph
 
+MEETING_PLACE = "SPAM_GNN_MEETING_PLACE"  # names the file through which the workers of `--workers` find each other
 SMALL = 20_000_000  # multiply-adds per pass under which one thread is fastest
 
 
 def use_threads(graph: Graph, width: int, samples: int) -> int:
     """One thread for small graphs, all allowed cores for large ones; returns the number set."""
+    import torch
+
     work = (graph.num_edges * samples + graph.num_nodes * 8) * width
     count = 1 if work < SMALL else allowed_threads()
     torch.set_num_threads(count)

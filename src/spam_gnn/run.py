@@ -22,11 +22,11 @@ from spam_gnn.data.reading import ColumnFact, ColumnPlan
 from spam_gnn.errors import BadInput, Interrupted
 from spam_gnn.files import make_folder, remove_leftovers, write_json
 from spam_gnn.graph import Graph
-from spam_gnn.loading.batched import BatchConfig
 from spam_gnn.results import write_results
+from spam_gnn.settings import BatchConfig, TrainConfig
 from spam_gnn.source import DataSource
 from spam_gnn.team import Team
-from spam_gnn.training import ALONE, TAKEN_WHOLE, TrainConfig, TrainState, check_trainable, fit
+from spam_gnn.training import ALONE, TAKEN_WHOLE, TrainState, check_trainable, fit
 from spam_gnn.version import __version__
 
 CONFIG, MODEL, CHECKPOINT, METRICS = "config.json", "model.safetensors", "checkpoint.safetensors", "metrics.json"

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from torch import Tensor
 
+from spam_gnn.choices import Estimator
 from spam_gnn.errors import BadInput
 from spam_gnn.graph import Graph
 from spam_gnn.kernels import chosen
@@ -21,7 +22,6 @@ from spam_gnn.posterior.base import ABSENT, NEGATIVE, POSITIVE, SignDistribution
 from spam_gnn.randomness import edge_uniforms, seed_for
 from spam_gnn.structure import Messages
 
-Estimator = Literal["straight-through", "gumbel"]
 MAX_ENUMERATED = 100_000
 
 

@@ -12,32 +12,12 @@ from torch import Tensor, nn
 from spam_gnn.contract import NodeModel
 from spam_gnn.errors import BadInput, Diverged
 from spam_gnn.graph import Graph
-from spam_gnn.loading.batched import BatchConfig, make_feed
+from spam_gnn.loading.batched import make_feed
 from spam_gnn.loading.feed import Feed
+from spam_gnn.settings import BatchConfig, TrainConfig
 from spam_gnn.team import Alone, Team
 
 TAKEN_WHOLE, ALONE = BatchConfig(), Alone()
-
-
-@dataclass(frozen=True)
-class TrainConfig:
-    """How a model is trained; the same for SpaM and its competitors."""
-
-    epochs: int = 200
-    patience: int = 60  # epochs without a better validation score before stopping
-    learning_rate: float = 0.01
-    weight_decay: float = 3e-3  # on weight matrices only
-    clip: float = 5.0  # largest gradient norm; 0 turns clipping off
-    decay: float = 0.5  # factor on the learning rate when validation stands still
-    decay_patience: int = 50
-    val_samples: int = 8  # K of the validation that follows each epoch
-    select: bool = True  # keep the weights of the best validation epoch; False trains for `epochs` and keeps the last
-
-    def __post_init__(self) -> None:
-        if self.epochs < 1:
-            raise BadInput(f"epochs: found {self.epochs}; use 1 or more")
-        if self.learning_rate <= 0:
-            raise BadInput(f"learning_rate: found {self.learning_rate}; use a number above 0")
 
 
 @dataclass

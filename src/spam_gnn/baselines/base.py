@@ -10,9 +10,9 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
+from spam_gnn.choices import Scaling
 from spam_gnn.contract import FeatureScaler, NodeModel, batch_stream
 from spam_gnn.errors import BadInput, one_of
-from spam_gnn.features import Scaling
 from spam_gnn.graph import Graph
 from spam_gnn.prediction import Prediction
 

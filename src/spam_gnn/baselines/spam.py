@@ -5,7 +5,7 @@ from __future__ import annotations
 from spam_gnn.baselines.base import Shape, System
 from spam_gnn.config import SpaMConfig
 from spam_gnn.model import SpaM
-from spam_gnn.position import PositionShape
+from spam_gnn.position_shape import PositionShape
 
 
 def _make(shape: Shape, settings: SpaMConfig, seed: int) -> SpaM:

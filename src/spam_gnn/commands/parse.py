@@ -8,7 +8,7 @@ from dataclasses import fields
 from typing import Any
 
 from spam_gnn.errors import BadInput, one_of
-from spam_gnn.training import TrainConfig
+from spam_gnn.settings import BatchConfig, TrainConfig
 
 _WORDS = {"true": True, "false": False, "yes": True, "no": False, "on": True, "off": False}
 
@@ -31,6 +31,19 @@ def parse_settings(model: Any, pairs: list[str]) -> tuple[dict[str, Any], dict[s
         kind = model_types.get(key) or train_types[key]
         chosen[0 if key in model_types else 1][key] = parse_value(text.strip(), kind, f"--set {key}")
     return chosen
+
+
+def parse_batches(size: int, neighbours: str, clusters: int, together: int, workers: int) -> BatchConfig:
+    """`--batch-size`, `--neighbours` and `--clusters`; neighbours alone are those of batches of 1024 seeds."""
+    sizes = tuple(parse_value(part.strip(), int, "--neighbours") for part in neighbours.split(",") if part.strip())
+    chosen: dict[str, Any] = {"neighbours": sizes} if sizes else {}
+    if sizes and not clusters:
+        chosen["size"] = 1024
+    if size:
+        chosen["size"] = size
+    if workers > 1 and not clusters:
+        chosen.setdefault("size", 1024)
+    return BatchConfig(clusters=clusters, together=together or workers, **chosen)
 
 
 def parse_value(text: str, kind: Any, what: str) -> Any:

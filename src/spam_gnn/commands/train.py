@@ -12,7 +12,7 @@ from spam_gnn.baselines.base import System
 from spam_gnn.baselines.registry import find, make_baseline, systems
 from spam_gnn.commands.console import OUT, epoch_bar, mean_and_spread, polite_stop, table
 from spam_gnn.commands.options import GraphOptions
-from spam_gnn.commands.parse import parse_settings, parse_value
+from spam_gnn.commands.parse import parse_settings
 from spam_gnn.commands.planning import planned
 from spam_gnn.config import SpaMConfig
 from spam_gnn.distributed import gathered
@@ -21,12 +21,12 @@ from spam_gnn.evaluation.metrics import node_metrics
 from spam_gnn.files import write_json
 from spam_gnn.graph import Graph
 from spam_gnn.launch import run_workers
-from spam_gnn.loading.batched import BatchConfig
-from spam_gnn.resources import use_threads
-from spam_gnn.run import METRICS, RunSettings, read_settings, train_run
+from spam_gnn.resources import MemoryLimit, use_threads
+from spam_gnn.run import CONFIG, METRICS, RunSettings, read_settings, train_run
+from spam_gnn.settings import BatchConfig, TrainConfig
 from spam_gnn.source import DataSource
 from spam_gnn.team import Team
-from spam_gnn.training import TrainConfig, fit
+from spam_gnn.training import fit
 
 
 @dataclass(frozen=True)
@@ -46,10 +46,8 @@ class TrainRequest:
     device: str
     out: Path
     resume: bool
-    batch_size: int = 0
-    neighbours: str = ""
-    clusters: int = 0
-    together: int = 0
+    batches: BatchConfig
+    there: MemoryLimit
     workers: int = 1
     arguments: tuple[str, ...] = ()  # the command line itself
 
@@ -82,7 +80,7 @@ def _train_all(request: TrainRequest, team: Team) -> None:
         # each split has a seed of its own, so that the luck of one start does not run through all of them
         here = replace(settings, split=split, seed=settings.seed + (split if len(splits) > 1 else 0))
         folder = request.out if len(splits) == 1 else request.out / f"split-{split}"
-        metrics, graph = _one(here, folder, request.resume, team)
+        metrics, graph = _one(here, folder, request, team)
         rows.append(metrics)
         for name in references:
             others[name].append(_reference(find(name), graph, here, chosen))
@@ -113,22 +111,9 @@ def _settings(request: TrainRequest) -> tuple[RunSettings, dict[str, Any]]:
         train["epochs"] = request.epochs
     settings = RunSettings(
         source, defaults.with_settings(model), TrainConfig(**{**system.train, **train}), 0, request.seed, request.calibrate,
-        system.name, _batches(request),
+        system.name, request.batches,
     )  # fmt: skip
     return settings, train
-
-
-def _batches(request: TrainRequest) -> BatchConfig:
-    """`--batch-size`, `--neighbours` and `--clusters`; neighbours alone are those of batches of 1024 seeds."""
-    sizes = tuple(parse_value(part.strip(), int, "--neighbours") for part in request.neighbours.split(",") if part.strip())
-    chosen: dict[str, Any] = {"neighbours": sizes} if sizes else {}
-    if sizes and not request.clusters:
-        chosen["size"] = 1024
-    if request.batch_size:
-        chosen["size"] = request.batch_size
-    if request.workers > 1 and not request.clusters:
-        chosen.setdefault("size", 1024)
-    return BatchConfig(clusters=request.clusters, together=request.together or request.workers, **chosen)
 
 
 def _splits(text: str, source: DataSource) -> list[int]:
@@ -139,8 +124,11 @@ def _splits(text: str, source: DataSource) -> list[int]:
     return [int(text)]
 
 
-def _one(settings: RunSettings, folder: Path, resume: bool, team: Team) -> tuple[dict[str, Any], Graph]:
-    settings, reading, plan = planned(settings, folder, resume, team)
+def _one(settings: RunSettings, folder: Path, request: TrainRequest, team: Team) -> tuple[dict[str, Any], Graph]:
+    resume = request.resume
+    if resume and settings.batches.kind == "whole" and (folder / CONFIG).exists():  # as begun, if nothing else is asked for
+        settings = replace(settings, batches=read_settings(folder).batches)
+    settings, reading, plan = planned(settings, request.there, team)
     graph = reading.graph
     finished = folder / METRICS
     done = team.rank == 0 and resume and finished.exists() and read_settings(folder) == settings

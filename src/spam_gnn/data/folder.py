@@ -18,7 +18,7 @@ import os
 import shutil
 import uuid
 import warnings
-from dataclasses import MISSING, asdict, dataclass, fields
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -26,57 +26,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from spam_gnn.data.facts import FACTS, FORM, FolderFacts, read_facts
 from spam_gnn.data.reading import ColumnFact, Reading
 from spam_gnn.errors import BadInput, DiskError
 from spam_gnn.features import edge_cosines
 from spam_gnn.files import TEMPORARY, sync_folder, write_json
 from spam_gnn.graph import Graph
 
-FACTS = "graph.json"
-FORM = 1
 _NODE_ARRAYS = {"y": "y", "identity": "identity", "train": "train_mask", "val": "val_mask", "test": "test_mask"}
-
-
-@dataclass(frozen=True)
-class FolderFacts:
-    """What `graph.json` holds: all that a memory plan needs, before any array is opened.
-
-    Args:
-        edges: stored edges m; mirrored: stored edges with every one in both directions.
-        nonzeros: stored feature values; nodes * features of a dense matrix.
-    """
-
-    form: int
-    name: str
-    nodes: int
-    edges: int
-    mirrored: int
-    features: int
-    nonzeros: int
-    sparse: bool
-    directed: bool
-    class_names: tuple[str, ...]
-    notes: tuple[str, ...]
-    named: bool
-    columns: tuple[dict[str, Any], ...]
-    labelled: int = 0  # training nodes; 0 where it is not said
-
-
-def is_converted(path: Path) -> bool:
-    """Whether a path is a folder that `spam-gnn convert` wrote."""
-    return (path / FACTS).is_file()
-
-
-def read_facts(path: Path) -> FolderFacts:
-    """The sizes of a converted graph; nothing else is opened."""
-    try:
-        stored = json.loads((path / FACTS).read_text())
-        facts = FolderFacts(**{f.name: stored[f.name] for f in fields(FolderFacts) if f.name in stored or f.default is MISSING})
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise BadInput(f"{path / FACTS}: cannot be read ({error}); convert the graph again") from None
-    if facts.form != FORM:
-        raise BadInput(f"{path / FACTS}: was written by another version (form {facts.form}); convert the graph again")
-    return facts
 
 
 def write_converted(reading: Reading, path: Path) -> FolderFacts:
@@ -118,7 +75,7 @@ def _write_all(reading: Reading, folder: Path) -> FolderFacts:
         FORM, graph.name, graph.num_nodes, graph.num_edges, graph.as_undirected().num_edges, graph.num_features,
         graph.x.values().numel() if sparse else graph.x.numel(), sparse, graph.directed, graph.class_names, graph.notes,
         graph.node_names is not None, tuple(asdict(column) for column in reading.columns),
-        int(graph.train_mask.sum()),
+        int(graph.train_mask.sum()), int(graph.val_mask.sum()),
     )  # fmt: skip
     write_json(folder / FACTS, asdict(facts))
     return facts

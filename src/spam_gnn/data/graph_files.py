@@ -11,7 +11,8 @@ import scipy.sparse
 import torch
 from torch import Tensor
 
-from spam_gnn.data.folder import is_converted, open_converted
+from spam_gnn.data.facts import is_converted
+from spam_gnn.data.folder import open_converted
 from spam_gnn.data.labels import checked_ids, encoded_labels, identity_of
 from spam_gnn.data.readers.content import missing
 from spam_gnn.data.readers.formats import GRAPH_FORMATS, format_of

@@ -67,10 +67,15 @@ class _Beliefs:
         for _ in range(self.posterior.config.rounds):
             belief, along, against = self._round(belief, along, against)
         log_prob = scratch(self.graph.num_edges, 3)
+        unheard = self._unheard(belief, along)
         for edges in edge_ranges(self.graph.num_edges):
-            self._judge(edges, belief, along, against, log_prob)
+            self._judge(edges, belief, unheard, along, against, log_prob)
         logits = (self.logits,) if along is None else (self.logits, belief)
         return SignDistribution(log_prob, logits)
+
+    def _unheard(self, belief: Tensor, along: Tensor | None) -> Tensor | None:
+        """(n, C) beliefs as probabilities, made once where nothing was heard yet: a range needs only a few rows."""
+        return torch.softmax(belief, 1) if along is None else None
 
     def _boost(self, edges: slice) -> Tensor:
         return self.posterior._boost(evidence_of(self.whole, edges))
@@ -88,24 +93,26 @@ class _Beliefs:
         graph, classes = self.graph, self.prior.shape[1]
         fresh = scratch(graph.num_edges, classes)
         back = scratch(graph.num_edges, classes) if graph.directed else None
-        total = self.prior.clone()
+        total, unheard = self.prior.clone(), self._unheard(belief, along)
         for edges in edge_ranges(graph.num_edges):
             source, target, boost = *graph.edge_index[:, edges], self._boost(edges)
-            speak = _cavity(belief.t(), source, self._heard_back(edges, along, against))
+            speak = _without(belief, unheard, source, self._heard_back(edges, along, against))
             fresh[edges] = (self.weight[target] * _log_message(speak, self.weights, boost)).t()
             total.index_add_(0, target, fresh[edges])
             if back is not None:
-                hear = _cavity(belief.t(), target, None if along is None else along[edges].t())
+                hear = _without(belief, unheard, target, None if along is None else along[edges].t())
                 back[edges] = (self.weight[source] * _log_message(hear, self.weights, boost)).t()
                 total.index_add_(0, source, back[edges])
         return total, fresh, back
 
-    def _judge(self, edges: slice, belief: Tensor, along: Tensor | None, against: Tensor | None, out: Tensor) -> None:
+    def _judge(
+        self, edges: slice, belief: Tensor, unheard: Tensor | None, along: Tensor | None, against: Tensor | None, out: Tensor
+    ) -> None:
         """One judgement per pair, written for both directions; one per directed edge."""
         source, target = self.graph.edge_index[:, edges]
         boost, back = self._boost(edges), self._heard_back(edges, along, against)
         heard = None if along is None else along[edges].t()
-        first, second = _cavity(belief.t(), target, heard), _cavity(belief.t(), source, back)
+        first, second = _without(belief, unheard, target, heard), _without(belief, unheard, source, back)
         log_q = _judged(first, second, self.weights, boost).t()
         if self.graph.directed:
             out[edges] = log_q
@@ -113,3 +120,8 @@ class _Beliefs:
         chosen = torch.nonzero(source < target).reshape(-1)
         out[edges.start + chosen] = log_q[chosen]
         out[reverse_of(self.graph, edges)[chosen]] = log_q[chosen]
+
+
+def _without(belief: Tensor, unheard: Tensor | None, end: Tensor, heard: Tensor | None) -> Tensor:
+    """`_cavity` of beliefs (n, C) at one end of some edges."""
+    return _cavity(belief.t(), end, heard) if unheard is None else unheard[end].t()

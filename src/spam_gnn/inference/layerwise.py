@@ -12,12 +12,14 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from spam_gnn.coding.unrolled import UnrolledCoder
 from spam_gnn.configured import directions_of
 from spam_gnn.graph import Graph
 from spam_gnn.inference.beliefs import sign_distribution
 from spam_gnn.inference.pieces import Blocks, features_of, node_ranges, scratch
 from spam_gnn.inference.signs import SignSource
-from spam_gnn.kernels import compile_ahead
+from spam_gnn.kernels import chosen, compile_ahead
+from spam_gnn.kernels.signed import heard_sums, squares_of
 from spam_gnn.layer import S2Conv
 from spam_gnn.loading.cut import Whole
 from spam_gnn.model import POSITION, SpaM
@@ -59,6 +61,8 @@ class _Pass:
         self.model, self.graph, self.signs = model, whole.graph, signs
         self.position = whole.columns.get(POSITION)
         self.blocks = Blocks(whole.graph, directions_of(model.config))
+        kind = chosen(model.config.kernel, model.classify_bias.device)
+        self.compiled = model.config.coder in ("uniform", "unrolled") and kind == "fused"
 
     def prediction(self) -> Prediction:
         c, n = self.model.config, self.graph.num_nodes
@@ -102,8 +106,9 @@ class _Pass:
                     entering.put(conv, rows, hidden[:, rows] @ conv.projections)
             last = place + 1 == len(model.convs)
             fresh = None if last else scratch(len(samples), n, model.config.hidden)
+            squares = torch.stack([squares_of(v) for v in entering.values]) if self.compiled else None
             for rows in self.blocks.ranges():
-                state = torch.relu(norm(self._layer(conv, entering, rows, samples)))
+                state = torch.relu(norm(self._layer(conv, entering, squares, rows, samples)))
                 if model.config.residual and hidden is not None:
                     state = state + hidden[:, rows]
                 if fresh is not None:
@@ -114,8 +119,10 @@ class _Pass:
             hidden = fresh
         return result
 
-    def _layer(self, conv: S2Conv, entering: _Entering, rows: slice, samples: range) -> Tensor:
+    def _layer(self, conv: S2Conv, entering: _Entering, squares: Tensor | None, rows: slice, samples: range) -> Tensor:
         """One layer for a range of nodes: (len(samples), rows, hidden)."""
+        if squares is not None:
+            return self._compiled_layer(conv, entering, squares, rows, samples)
         block = self.blocks.block(rows)
         edges, neighbours = torch.cat(block.edges), []
         begin = 0
@@ -128,6 +135,18 @@ class _Pass:
         target = values if entering.target is None else entering.target.index_select(1, block.nodes)
         own = None if entering.own is None else entering.own[:, rows]
         return conv.pass_parts(values, target, own, tuple(neighbours), signs, block.rows).hidden
+
+
+    def _compiled_layer(self, conv: S2Conv, entering: _Entering, squares: Tensor, rows: slice, samples: range) -> Tensor:
+        """The same where the compiled loops look up who is heard: nothing is gathered, and only listeners get sums."""
+        values, target = entering.values, (entering.values if entering.target is None else entering.target)[:, rows]
+        out = conv.bias if entering.own is None else entering.own[:, rows] + conv.bias
+        for way, (messages, edges) in enumerate(self.blocks.arrivals(rows)):
+            coder, signs = conv.coders[way], self.signs.of(edges, samples)
+            steps, penalty = (coder.steps, coder.penalty) if isinstance(coder, UnrolledCoder) else (0, conv.bias.new_zeros(()))
+            sums = heard_sums(messages, target, values, squares, signs.positive, signs.negative, penalty, steps)
+            out = out + conv._aggregate(sums, values[:, rows], conv.to_out[way])
+        return out
 
 
 @dataclass(frozen=True, eq=False)

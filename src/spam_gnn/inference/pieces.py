@@ -21,12 +21,12 @@ NODES_AT_A_TIME, EDGES_AT_A_TIME = 1 << 14, 1 << 16
 _IN_MEMORY = 1 << 24  # numbers; larger arrays live in an unnamed file, whose pages the system may give back
 
 
-def scratch(*shape: int) -> Tensor:
-    """Room for float32 numbers that are kept of all nodes or edges; a large one is backed by a file that has no name."""
+def scratch(*shape: int, kind: type[np.number[Any]] = np.float32) -> Tensor:
+    """Room for numbers that are kept of all nodes or edges; a large one is backed by a file that has no name."""
     if np.prod(shape) <= _IN_MEMORY:
-        return torch.empty(*shape)
+        return torch.from_numpy(np.empty(shape, kind))
     with tempfile.TemporaryFile(prefix="spam-gnn-") as file:
-        return torch.from_numpy(np.memmap(file, dtype=np.float32, mode="w+", shape=shape))
+        return torch.from_numpy(np.memmap(file, dtype=kind, mode="w+", shape=shape))
 
 
 def node_ranges(count: int) -> Iterator[slice]:
@@ -81,6 +81,18 @@ class Blocks:
             last = min(max(last, first + 1), first + NODES_AT_A_TIME, self._count)
             yield slice(first, last)
             first = last
+
+    def arrivals(self, rows: slice) -> list[tuple[Messages, slice | Tensor]]:
+        """Per direction, what a range of nodes hears: messages from nodes of the whole graph to 0 .. r - 1, and their edges."""
+        found: list[tuple[Messages, slice | Tensor]] = []
+        for around in self._around:
+            part = slice(int(around.pointer[rows.start]), int(around.pointer[rows.stop]))
+            degree = np.diff(around.pointer[rows.start : rows.stop + 1])
+            target = torch.from_numpy(np.repeat(np.arange(len(degree)), degree))
+            source = torch.from_numpy(np.array(around.neighbour[part]))
+            edges = part if around.edge is None else torch.from_numpy(around.edge[part])
+            found.append((Messages(len(degree), source, target, torch.arange(len(source))), edges))
+        return found
 
     def block(self, rows: slice) -> Block:
         entries = [slice(int(a.pointer[rows.start]), int(a.pointer[rows.stop])) for a in self._around]

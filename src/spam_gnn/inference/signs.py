@@ -1,14 +1,17 @@
-"""The K signed graphs of a prediction, drawn where they are needed: a range of edges, some of the samples."""
+"""The K signed graphs of a prediction: a byte per edge and sample, or made where they are needed; some edges at a time."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from spam_gnn.config import SpaMConfig
 from spam_gnn.graph import Graph
+from spam_gnn.inference.pieces import edge_ranges, scratch
 from spam_gnn.posterior import SignDistribution
 from spam_gnn.posterior.base import NEGATIVE, POSITIVE
 from spam_gnn.randomness import seed_for
@@ -30,18 +33,32 @@ class SignSource:
         """Signed graphs in all: one where nothing is drawn."""
         return self.samples if self.distribution is not None and self.config.signs == "sample" else 1
 
-    def of(self, edges: Tensor, samples: range) -> SignedGraphs:
+    def of(self, edges: slice | Tensor, samples: range) -> SignedGraphs:
         """Signs (len(samples), p) of some stored edges (p,) in some of the samples."""
         weight = torch.full((len(samples),), 1.0 / self.count).log()
         if self.distribution is None:
-            ones = torch.ones(1, len(edges))
+            ones = torch.ones(1, edges.stop - edges.start if isinstance(edges, slice) else len(edges))
             return SignedGraphs(ones, torch.zeros_like(ones), weight)
-        negative, positive = self._indicators(self.distribution.log_prob[edges], edges, samples)
+        if self.config.signs == "sample":
+            sign = self._drawn[samples.start : samples.stop, edges]
+            negative, positive = (sign < 0).to(torch.float32), (sign > 0).to(torch.float32)
+        else:
+            negative, positive = self._indicators(self.distribution.log_prob[edges], edges, samples)
         if not self.config.use_sign:
             return SignedGraphs(positive + negative, torch.zeros_like(negative), weight)
         return SignedGraphs(positive, negative, weight)
 
-    def _indicators(self, log_prob: Tensor, edges: Tensor, samples: range) -> tuple[Tensor, Tensor]:
+    @cached_property
+    def _drawn(self) -> Tensor:
+        """(count, m): -1, 0 or 1, drawn once for all layers, a byte each."""
+        assert self.distribution is not None
+        out = scratch(self.count, self.graph.num_edges, kind=np.int8)
+        for edges in edge_ranges(self.graph.num_edges):
+            negative, positive = self._indicators(self.distribution.log_prob[edges], edges, range(self.count))
+            out[:, edges] = (positive - negative).to(torch.int8)
+        return out
+
+    def _indicators(self, log_prob: Tensor, edges: slice | Tensor, samples: range) -> tuple[Tensor, Tensor]:
         """z- and z+ as numbers, (len(samples), p)."""
         probability = log_prob.exp()
         if self.config.signs == "expected":

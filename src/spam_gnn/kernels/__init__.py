@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -19,7 +19,6 @@ from torch import Tensor
 import spam_gnn.features  # noqa: F401 - which spends torch's notice about CSR tensors
 from spam_gnn.errors import BadInput, one_of
 
-KernelName = Literal["auto", "fused", "csr", "torch"]
 KERNELS = ("auto", "fused", "csr", "torch")
 
 

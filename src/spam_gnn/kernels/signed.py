@@ -57,6 +57,29 @@ def fused_signed_sums(
     return SignedSums(*sums.unbind(2), *masses.unbind(1))
 
 
+def heard_sums(
+    messages: Messages, target: Tensor, values: Tensor, squares: Tensor, positive: Tensor, negative: Tensor, penalty: Tensor,
+    steps: int,
+) -> SignedSums:  # fmt: skip
+    """The same sums for some listeners of a large graph, without gradient, read where the speakers' values lie.
+
+    Args:
+        messages: `target` numbers the listeners 0 .. r - 1, and `source` the rows of `values`.
+        target: (K or 1, r, d); of no use, and may be empty, without steps.
+        values, squares: (K or 1, n, d) and (K or 1, n), see `squares_of`.
+    """
+    samples, rows, width = positive.shape[0], messages.num_nodes, values.shape[2]
+    if messages.count and int(messages.source.max()) >= values.shape[1]:
+        raise BadInput(f"messages: found source {int(messages.source.max())} for {values.shape[1]} nodes; loops trust it")
+    coding = Coding(messages, steps, float(penalty))
+    sums, masses = fresh(samples, rows, 2, width, like=values), fresh(samples, 2, rows, like=values)
+    codes = fresh(samples, 0, messages.count, like=values)
+    for part in groups_of(samples, values):
+        operands = [*(of_sample(t, part.start) for t in (target, values, squares)), positive[part], negative[part]]
+        coding.forward((0, rows), operands, codes[part], sums[part], masses[part], keep=False)
+    return SignedSums(*sums.unbind(2), *masses.unbind(1))
+
+
 def groups_of(samples: int, *operands: Tensor) -> list[slice]:
     """Samples that go through the loops together: all where they share the operands, else one by one: its rows fill a cache."""
     return [slice(0, samples)] if all(t.shape[0] == 1 for t in operands) else [slice(k, k + 1) for k in range(samples)]

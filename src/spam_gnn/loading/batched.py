@@ -19,40 +19,8 @@ from spam_gnn.loading.cut import Chosen, Whole
 from spam_gnn.loading.feed import Feed, Piece, Tally, WholeFeed
 from spam_gnn.loading.sampler import make_sampler
 from spam_gnn.randomness import node_uniforms, seed_for, stream
+from spam_gnn.settings import TRAIN_LOOKED_AT, BatchConfig
 from spam_gnn.team import Team
-
-BatchKind = str  # "whole", "neighbours" or "clusters"
-
-
-@dataclass(frozen=True)
-class BatchConfig:
-    """How a graph is cut into batches; with `size` 0 and no clusters it is taken whole.
-
-    The results do not depend on the number of processes: `together` batches make one step, whoever works on them.
-    """
-
-    size: int = 0  # seeds of a neighbour-sampled batch
-    neighbours: tuple[int, ...] = (10, 10)  # per hop; -1 for all
-    clusters: int = 0  # parts that METIS cuts the graph into; each batch joins `joined` of them
-    joined: int = 4
-    together: int = 1  # batches whose gradients make one step of the optimiser
-    val_limit: int = 50_000  # validation nodes looked at after an epoch: these many at most, always the same
-
-    def __post_init__(self) -> None:
-        for name in ("size", "clusters"):
-            if getattr(self, name) < 0:
-                raise BadInput(f"batches.{name}: found {getattr(self, name)}; use 0 or more")
-        for name in ("joined", "together", "val_limit"):
-            if getattr(self, name) < 1:
-                raise BadInput(f"batches.{name}: found {getattr(self, name)}; use 1 or more")
-        if self.size and self.clusters:
-            raise BadInput("--batch-size and --clusters: found both; give one or the other")
-        if not self.neighbours or any(k == 0 or k < -1 for k in self.neighbours):
-            raise BadInput(f"--neighbours: found {self.neighbours}; give a number of 1 or more per hop, or -1 for all")
-
-    @property
-    def kind(self) -> BatchKind:
-        return "neighbours" if self.size else "clusters" if self.clusters else "whole"
 
 
 def make_feed(model: NodeModel, graph: Graph, config: BatchConfig, seed: int, team: Team) -> Feed:
@@ -116,11 +84,10 @@ class BatchedFeed(Feed):
         return steps
 
     def _looked_at(self) -> Tensor:
-        """(n,) bool: validation nodes, at most as many as configured, and as many training nodes."""
+        """(n,) bool: validation nodes, at most as many as configured, and some training nodes."""
         graph = self.whole.graph
         draw = node_uniforms(graph.identity, seed_for(0, "looked at"))
-        chosen = [_first(mask, draw, self.config.val_limit) for mask in (graph.val_mask, graph.train_mask)]
-        return chosen[0] | chosen[1]
+        return _first(graph.val_mask, draw, self.config.val_limit) | _first(graph.train_mask, draw, TRAIN_LOOKED_AT)
 
 
 def _first(mask: Tensor, draw: Tensor, most: int) -> Tensor:

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal
 
 import torch
 from torch import Tensor, nn
 
+from spam_gnn.choices import PriorKind
 from spam_gnn.errors import BadInput, one_of
 from spam_gnn.graph import Graph
 from spam_gnn.posterior.base import ABSENT, NEGATIVE, POSITIVE, SignDistribution
 
-PriorKind = Literal["uniform", "fixed", "labelled-pairs"]
 PRIORS = ("uniform", "fixed", "labelled-pairs")
 
 
