@@ -10,27 +10,9 @@ from typing import Annotated, NoReturn
 import typer
 
 from spam_gnn.arguments import (
-    PROTOCOLS,
-    Dataset,
-    Device,
-    Directed,
-    EdgeFormat,
-    Edges,
-    Format,
-    GraphFile,
-    Id,
-    Label,
-    Nodes,
-    NoHeader,
-    Out,
-    Seed,
-    Settings,
-    Source,
-    SplitColumn,
-    Target,
-    Text,
-    Weight,
-)
+    PROTOCOLS, Dataset, Device, Directed, EdgeFormat, Edges, Format, GraphFile, Id, Label, Nodes, NoHeader, Out, Seed,
+    Settings, Source, SplitColumn, Target, Text, Weight,
+)  # fmt: skip
 from spam_gnn.errors import BadInput, SpamError
 from spam_gnn.subcommands import bench, datasets_app, reproduce, tune
 from spam_gnn.version import __version__
