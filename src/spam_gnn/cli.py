@@ -10,11 +10,29 @@ from typing import Annotated, NoReturn
 import typer
 
 from spam_gnn.arguments import (
-    PROTOCOLS, Dataset, Device, Directed, EdgeFormat, Edges, Format, GraphFile, Id, Label, Nodes, NoHeader, Out, Seed,
-    Settings, Source, SplitColumn, Target, Text, Weight,
-)  # fmt: skip
+    PROTOCOLS,
+    Dataset,
+    Device,
+    Directed,
+    EdgeFormat,
+    Edges,
+    Format,
+    GraphFile,
+    Id,
+    Label,
+    Nodes,
+    NoHeader,
+    Out,
+    Seed,
+    Settings,
+    Source,
+    SplitColumn,
+    Target,
+    Text,
+    Weight,
+)
 from spam_gnn.errors import BadInput, SpamError
-from spam_gnn.subcommands import bench, datasets_app, reproduce, tune
+from spam_gnn.subcommands import bench, datasets_app, doctor, reproduce, tune
 from spam_gnn.version import __version__
 
 app = typer.Typer(
@@ -33,6 +51,7 @@ app.add_typer(bench, name="bench")
 app.add_typer(datasets_app, name="datasets")
 app.command()(reproduce)
 app.command()(tune)
+app.command()(doctor)
 
 
 def _version(asked: bool) -> None:
@@ -244,14 +263,6 @@ def explain(
     from spam_gnn.commands.use import run_explain
 
     run_explain(run, node, samples, json)
-
-
-@app.command()
-def doctor(json: Annotated[bool, typer.Option("--json", help="Print data instead of a table.")] = False) -> None:
-    """Versions, threads, memory, data folders, and a self-test."""
-    from spam_gnn.commands.doctor import run_doctor
-
-    run_doctor(json)
 
 
 def main() -> None:

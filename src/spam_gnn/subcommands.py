@@ -1,4 +1,4 @@
-"""The researcher's commands (`reproduce`, `tune`), and those with commands of their own (`bench`, `datasets`). Parsing only."""
+"""The researcher's commands (`reproduce`, `tune`), `doctor`, and those with commands of their own (`bench`, `datasets`)."""
 
 from __future__ import annotations
 
@@ -128,3 +128,10 @@ def tune(
     from spam_gnn.experiments.tune import TuneBudget
 
     run_tune(model, dataset, store, out, TuneBudget(trials, splits, epochs, min(60, epochs), seed), time_limit)
+
+
+def doctor(json: Annotated[bool, typer.Option("--json", help="Print data instead of a table.")] = False) -> None:
+    """Versions, threads, memory, data folders, and a self-test."""
+    from spam_gnn.commands.doctor import run_doctor
+
+    run_doctor(json)
