@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -74,8 +75,18 @@ def over_rows(
     cost = pointer[first : last + 1] + 4 * np.arange(rows + 1)
     cuts = np.searchsorted(cost, cost[0] + (cost[-1] - cost[0]) * np.arange(1, threads) / threads)
     bounds = [first, *(first + cuts).tolist(), last]
-    with ThreadPoolExecutor(threads) as pool:
-        jobs = [pool.submit(work, t, bounds[t], bounds[t + 1]) for t in range(threads)]
+    pool = _pool(threads - 1, os.getpid())
+    jobs = [pool.submit(work, t, bounds[t], bounds[t + 1]) for t in range(1, threads)]
+    try:
+        work(0, bounds[0], bounds[1])
+    finally:
+        wait(jobs)  # nobody writes into a caller's arrays after it was told of a failure
     for job in jobs:
         job.result()
     return threads
+
+
+@cache
+def _pool(threads: int, process: int) -> ThreadPoolExecutor:  # noqa: ARG001 - threads do not survive a fork: a child has its own
+    """Threads that stay: starting them for every block of rows took as long as the block."""
+    return ThreadPoolExecutor(threads, "spam-gnn-rows")
