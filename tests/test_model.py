@@ -98,7 +98,7 @@ def test_without_selection_validation_labels_change_no_bit(graph):
         assert torch.equal(a, b)
     assert torch.equal(prediction.log_prob, again.log_prob)
     changed, _, _ = trained(with_labels(graph, graph.train_mask), select=False)
-    assert not torch.equal(model.classify_weight, changed.classify_weight)
+    assert not torch.equal(model.network.classify_weight, changed.network.classify_weight)
 
 
 def test_same_seed_same_numbers_other_seed_others(graph):
@@ -175,7 +175,7 @@ def test_exact_average_through_the_whole_model():
     with torch.no_grad():
         q = model.edge_distribution(prepared)
         exact = model(prepared, tiny.train_mask, seed=0, signs=enumerate_signs(q, prepared)).prediction.probability
-        drawn = model.predict(prepared, 0, samples=4000)
+        drawn = model.readings(prepared, 0, samples=4000)[0]  # the sampled graphs; other readings draw nothing
     error = drawn.log_prob.exp().std(0) / math.sqrt(4000)
     assert ((drawn.probability - exact).abs() <= 4.5 * error + 1e-5).all()
 
@@ -183,7 +183,7 @@ def test_exact_average_through_the_whole_model():
 def test_divergence_names_the_tensor_and_the_step(graph):
     model = small(graph)
     model.begin(graph, 0)
-    model.classify_weight.data.fill_(float("nan"))
+    model.network.classify_weight.data.fill_(float("nan"))
     with pytest.raises(Diverged, match="epoch 0: the loss part 'loss' is nan"):
         fit(model, graph, TrainConfig(epochs=2), seed=0)
 
@@ -263,6 +263,6 @@ def test_samples_in_pieces_are_samples_at_once(graph, monkeypatch, settings):
         return parts["loss"].detach(), gradients, model.predict(prepared, 0).log_prob
 
     whole = loss_gradients_and_prediction()
-    monkeypatch.setattr("spam_gnn.model._CACHED", 2 * 80 * 16)  # two samples of 80 nodes by 16 at a time: 2 + 2 + 1
-    monkeypatch.setattr("spam_gnn.model._REUSED", 2 * 80 * 16)
+    monkeypatch.setattr("spam_gnn.network._CACHED", 2 * 80 * 16)  # two samples of 80 nodes by 16 at a time: 2 + 2 + 1
+    monkeypatch.setattr("spam_gnn.network._REUSED", 2 * 80 * 16)
     torch.testing.assert_close(loss_gradients_and_prediction(), whole)

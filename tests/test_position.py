@@ -12,7 +12,6 @@ from spam_gnn.baselines.registry import find
 from spam_gnn.graph import Graph
 from spam_gnn.model import POSITION
 from spam_gnn.position import SIZES, Position, PositionShape
-from spam_gnn.randomness import stream
 from spam_gnn.training import TrainConfig, fit
 
 
@@ -32,7 +31,7 @@ def two_crowds(n=120, seed=0, directed=True):
 
 def learned(graph, rank, directed):
     shape = PositionShape(graph.num_nodes, rank, directed)
-    position = Position(shape, 4, 0.0, stream(0, "test"))
+    position = Position(shape)
     position.learn(graph, 0)
     return position
 

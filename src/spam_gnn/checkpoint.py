@@ -43,7 +43,8 @@ def save_state(path: Path, state: TrainState, model: NodeModel, optimiser: torch
     for index, entries in optimiser.state_dict()["state"].items():
         tensors |= {f"optimiser/{index}/{name}": value for name, value in entries.items()}
     facts = {
-        "epoch": state.epoch, "best_epoch": state.best_epoch, "best_score": [float(v).hex() for v in state.best_score],
+        "epoch": state.epoch, "best_epoch": state.best_epoch,
+        "best_scores": {part: [float(v).hex() for v in score] for part, score in state.best_scores.items()},
         "learning_rate": state.learning_rate.hex(), "last_decay": state.last_decay, "seconds": state.seconds,
         "history": state.history, "finished": state.finished,
     }  # fmt: skip
@@ -82,9 +83,9 @@ def load_state(
         index, _, entry = name.partition("/")
         frame["state"].setdefault(int(index), {})[entry] = tensor
     optimiser.load_state_dict(frame)
-    accuracy, loss = (float.fromhex(v) for v in facts["best_score"])
+    scores = {part: (float.fromhex(a), float.fromhex(b)) for part, (a, b) in facts["best_scores"].items()}
     state = TrainState(
-        facts["epoch"], facts["best_epoch"], (accuracy, loss), parts["best"], float.fromhex(facts["learning_rate"]),
+        facts["epoch"], facts["best_epoch"], scores, parts["best"], float.fromhex(facts["learning_rate"]),
         facts["last_decay"], facts["seconds"], facts["history"], facts["finished"],
     )  # fmt: skip
     return state, optimiser

@@ -41,6 +41,9 @@ class SpaMConfig:
     position: PositionMode = "auto"  # degrees and adjacency rows join the features: auto where nodes have many neighbours
     position_rank: int = 512  # numbers that a row of the adjacency is shortened to
     position_dropout: float = 0.2
+    # other readings of the graph, mixed with that of the sampled graphs by shares found on validation nodes
+    trusted: tuple[int, ...] = (1, 2)  # layers of further networks, each of which takes every edge as observed
+    belief_votes: bool = True  # the posterior's class beliefs, of features alone and refined, are predictions too
     # sparse signed layer
     coder: str = "uniform"  # exact, unrolled, amortised, uniform (why this one: docs/trials.md)
     coder_steps: int = 3
@@ -89,6 +92,9 @@ class SpaMConfig:
         for name in ("hidden", "layers", "coder_steps", "posterior_hidden", "position_rank", "samples", "predict_samples"):
             if getattr(self, name) < 1:
                 raise BadInput(f"{name}: found {getattr(self, name)}; use 1 or more")
+        object.__setattr__(self, "trusted", tuple(self.trusted))  # a list, where it was read from a file
+        if any(layers < 1 for layers in self.trusted):
+            raise BadInput(f"trusted: found {self.trusted}; give 1 or more layers for each network, or none")
         for name in ("dropout", "posterior_dropout", "position_dropout"):
             if not 0.0 <= getattr(self, name) < 1.0:
                 raise BadInput(f"{name}: found {getattr(self, name)}; use a number from 0 up to, not including, 1")
@@ -104,6 +110,12 @@ class SpaMConfig:
     def preset(name: str) -> SpaMConfig:
         """`default`, the strongest found, or `paper`, the text taken literally."""
         return PRESETS[one_of(name, tuple(PRESETS), "preset")]
+
+    def trusting(self, layers: int) -> SpaMConfig:
+        """The settings of a network that takes every edge as observed: a residual one, since nothing is drawn away."""
+        return replace(
+            self, posterior="none", layers=layers, residual=True, coder="uniform", self_term=True, aggregate="normalised"
+        )
 
     def with_settings(self, settings: dict[str, Any]) -> SpaMConfig:
         """A copy with some fields changed; an unknown key is refused with the nearest known one."""
@@ -121,9 +133,10 @@ _CHOICES = {
 PRESETS: dict[str, SpaMConfig] = {
     "default": SpaMConfig(),
     "paper": SpaMConfig(
-        encoder=False, position="off", norm="layer", self_term=False, residual=False, aggregate="plain", coder="amortised",
-        penalty=0.05, separate_signs=False, gamma=1.0, gamma_mode="fixed", directions="in", posterior="gcn", context=1.0,
-        estimator="gumbel", samples=5, predict_samples=10, prior="uniform", noise_rate=None, learn_noise=False,
-        belief_weight=0.0, evidence_weight=0.0, lesson_weight=0.0, posterior_gradient=1.0, belief_input=False,
+        trusted=(), belief_votes=False, encoder=False, position="off", norm="layer", self_term=False, residual=False,
+        aggregate="plain", coder="amortised", penalty=0.05, separate_signs=False, gamma=1.0, gamma_mode="fixed",
+        directions="in", posterior="gcn", context=1.0, estimator="gumbel", samples=5, predict_samples=10, prior="uniform",
+        noise_rate=None, learn_noise=False, belief_weight=0.0, evidence_weight=0.0, lesson_weight=0.0,
+        posterior_gradient=1.0, belief_input=False,
     ),
 }  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -108,6 +109,23 @@ class NodeModel(nn.Module, ABC):
     @abstractmethod
     def training_loss(self, graph: Graph, seed: int, epoch: int) -> dict[str, Tensor]:
         """Named parts of the loss of one epoch; the entry `loss` is minimised. Reads training labels only."""
+
+    def readings(self, graph: Graph, seed: int, samples: int | None = None) -> tuple[Prediction, ...]:
+        """The predictions that `predict` mixes; one for most models."""
+        return (self.predict(graph, seed, samples),)
+
+    def chosen_by(self) -> dict[str, int]:
+        """Which reading's validation score chooses the epoch that weights are kept of, by how their names begin; the longest
+        beginning counts. Networks that share no weights are each kept at their own best epoch."""
+        return {"": 0}
+
+    def weigh(self, likelihood: Sequence[Tensor], total: Callable[[Tensor], Tensor]) -> None:
+        """Called when an epoch is validated, with the probability (R, v) that each reading gives to the labels of the
+        validation nodes of each batch; `total` sums over all processes. A model of several readings finds their shares here."""
+
+    def mixed(self, readings: Sequence[Prediction]) -> Prediction:
+        """One prediction of what `readings` returned."""
+        return readings[0]
 
     @abstractmethod
     def predict(self, graph: Graph, seed: int, samples: int | None = None) -> Prediction:

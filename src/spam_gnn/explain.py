@@ -8,7 +8,6 @@ import torch
 
 from spam_gnn.errors import BadInput
 from spam_gnn.graph import Graph
-from spam_gnn.layer import S2Conv
 from spam_gnn.model import SpaM
 from spam_gnn.posterior.base import ABSENT, NEGATIVE, POSITIVE
 
@@ -30,11 +29,10 @@ def explain_node(model: SpaM, graph: Graph, node: int, seed: int, samples: int =
     prepared = model.prepare(graph)
     with torch.no_grad():
         outcome = model(prepared, prepared.train_mask, seed=seed, samples=samples)
-        first = model.convs[0]
-        assert isinstance(first, S2Conv)
-        target, values = model.first_projections(prepared, outcome.distribution)
+        first = model.network.layers[0]
+        target, values = model.network.first_projections(prepared, outcome.distribution)
         tables = []
-        for way, messages in enumerate(model.neighbours(prepared)):
+        for way, messages in enumerate(model.network.neighbours(prepared)):
             local = outcome.signs.along(messages.edge)
             codes = first.coders[way](messages, target, values, local.presence)
             span = slice(int(messages.row_pointer[node]), int(messages.row_pointer[node + 1]))

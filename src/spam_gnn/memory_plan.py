@@ -96,11 +96,15 @@ class Plan:
 def bytes_whole(sizes: Sizes, c: SpaMConfig) -> float:
     """Peak of training on the whole graph and predicting it at once."""
     samples = max(c.samples, 1)
+    # a trusting network holds what the judging one holds of a single sample
+    states = (_EPOCH["state"] * c.layers + _EPOCH["flow"]) * samples + sum(
+        _EPOCH["state"] * layers + _EPOCH["flow"] for layers in c.trusted
+    )
     return _PROCESS + _bytes_of_position(sizes, c) + (
         _EPOCH["node"] * sizes.nodes
         + _EPOCH["edge"] * sizes.edges
         + _EPOCH["value"] * sizes.values
-        + (_EPOCH["state"] * c.layers + _EPOCH["flow"]) * samples * sizes.nodes * c.hidden
+        + states * sizes.nodes * c.hidden
         + _EPOCH["sign"] * samples * sizes.edges
         + _EPOCH["message"] * sizes.classes * sizes.edges
     )

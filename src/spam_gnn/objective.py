@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -27,6 +28,7 @@ class Loss:
         belief: cross-entropy of the posterior's own class beliefs on labelled nodes (0 for posteriors without any).
         evidence: minus the log likelihood per edge of the class compatibility (0 for posteriors without one).
         lesson: cross-entropy by which the feature beliefs learn from the refined ones on unlabelled nodes (0 without any).
+        trusted: cross-entropy of the trusting networks' predictions, added up (0 without any).
     """
 
     total: Tensor
@@ -36,12 +38,14 @@ class Loss:
     belief: Tensor
     evidence: Tensor
     lesson: Tensor
+    trusted: Tensor
 
     def parts(self) -> dict[str, Tensor]:
         """Name -> value, the order they are logged in."""
         return {
             "loss": self.total, "class": self.class_, "sparsity": self.sparsity, "structure": self.structure,
             "belief": self.belief, "evidence": self.evidence, "lesson": self.lesson,
+            "trusted": self.trusted,
         }  # fmt: skip
 
 
@@ -58,9 +62,19 @@ def expected_class_loss(prediction: Prediction, y: Tensor, target: Tensor) -> Te
 
 
 def objective(
-    c: SpaMConfig, posterior: SignPosterior | None, prior: SignPrior, graph: Graph, outcome: Outcome, context: Tensor
+    c: SpaMConfig,
+    posterior: SignPosterior | None,
+    prior: SignPrior,
+    graph: Graph,
+    outcome: Outcome,
+    context: Tensor,
+    trusted: Sequence[Tensor] = (),
 ) -> Loss:
-    """Loss of one forward pass. Targets are the training nodes whose label was not shown (all of them if all were)."""
+    """Loss of one forward pass. Targets are the training nodes whose label was not shown (all of them if all were).
+
+    Args:
+        trusted: (1, n, C) log p of each trusting network, which are shown no labels and so learn from all of them.
+    """
     target = graph.counted & ~context
     if not bool(target.any()):
         target = graph.counted
@@ -68,13 +82,15 @@ def objective(
     class_ = class_loss(outcome.prediction, graph.y, target)
     sparsity = outcome.code_norm.mean()
     zero = class_.new_zeros(())
-    structure = belief = evidence = lesson = zero
+    structure = belief = evidence = lesson = trusting = zero
     if outcome.distribution is not None:
         structure = prior.structure(outcome.distribution, graph, context)
         belief = _belief_loss(outcome.distribution.node_logits, graph, target)
         if isinstance(posterior, BeliefPosterior):
             evidence = -posterior.edge_log_evidence(outcome.distribution, graph)
             lesson = _lesson(outcome.distribution.node_logits, graph)
+    for log_prob in trusted:
+        trusting = trusting + F.nll_loss(log_prob[0, graph.counted], graph.y[graph.counted])
     total = (
         class_
         + c.sparsity_weight * sparsity
@@ -82,8 +98,9 @@ def objective(
         + c.belief_weight * belief
         + c.evidence_weight * evidence
         + c.lesson_weight * lesson
+        + trusting
     )
-    return Loss(total, class_, sparsity, structure, belief, evidence, lesson)
+    return Loss(total, class_, sparsity, structure, belief, evidence, lesson, trusting)
 
 
 def _belief_loss(node_logits: tuple[Tensor, ...], graph: Graph, target: Tensor) -> Tensor:

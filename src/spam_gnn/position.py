@@ -19,27 +19,23 @@ from torch import Tensor, nn
 
 from spam_gnn.features import FeatureMatrix
 from spam_gnn.graph import Graph
-from spam_gnn.initial import glorot
 from spam_gnn.position_shape import SIZES, PositionShape
-from spam_gnn.randomness import dropout, stream
+from spam_gnn.randomness import stream
 
 _STRENGTH = 3.0  # of a row beside features whose rows have norm one (docs/trials.md)
 _ROUNDS = 4  # of the power iteration behind the singular vectors
 
 
 class Position(nn.Module):
-    """The columns p (n, width) of a graph and what the encoder makes of them, p W.
+    """The columns p (n, width) of a graph; `SignedNetwork.encode` has the weights of them.
 
     Args:
         shape: of the training graph.
-        hidden: the encoder's width.
-        rate: of dropout on p.
     """
 
-    def __init__(self, shape: PositionShape, hidden: int, rate: float, generator: torch.Generator) -> None:
+    def __init__(self, shape: PositionShape) -> None:
         super().__init__()
-        self.shape, self.rate = shape, rate
-        self.weight = nn.Parameter(glorot(shape.width, hidden, generator))
+        self.shape = shape
         self.register_buffer("identity", torch.arange(shape.num_nodes))
         self.register_buffer("directions", torch.zeros(shape.ways, shape.num_nodes, shape.rank))
         self.register_buffer("shift", torch.zeros(SIZES))
@@ -71,10 +67,6 @@ class Position(nn.Module):
             table = self.get_buffer("directions")[way][place] * met.unsqueeze(1)
             parts.append(torch.from_numpy(np.asarray(matrix @ table.numpy())))
         return torch.cat(parts, 1)
-
-    def forward(self, columns: Tensor, generator: torch.Generator | None) -> Tensor:
-        """(n, hidden): what joins the encoder's sum."""
-        return dropout(columns, self.rate, generator) @ self.weight
 
 
 def _adjacency(graph: Graph, order: Tensor) -> scipy.sparse.csr_array:

@@ -51,11 +51,15 @@ class Team(ABC):
     def from_first(self, content: bytes) -> bytes:
         """What process 0 holds, in every process."""
 
+    def most(self, number: int) -> int:
+        """The largest number that any process holds."""
+        numbers = torch.zeros(self.size, dtype=torch.float64)
+        numbers[self.rank] = number
+        return int(self.total(numbers).max())
+
     def agreed(self, code: int | None) -> int | None:
         """The largest code that any process holds, None if none does: one that is asked to stop stops all."""
-        flags = torch.zeros(self.size, dtype=torch.float64)
-        flags[self.rank] = code or 0
-        return int(self.total(flags).max()) or None
+        return self.most(code or 0) or None
 
 
 class Alone(Team):

@@ -13,11 +13,12 @@ from spam_gnn.contract import NodeModel
 from spam_gnn.errors import BadInput, Diverged
 from spam_gnn.graph import Graph
 from spam_gnn.loading.batched import make_feed
-from spam_gnn.loading.feed import Feed
+from spam_gnn.loading.feed import Feed, Validation
 from spam_gnn.settings import BatchConfig, TrainConfig
 from spam_gnn.team import Alone, Team
 
 TAKEN_WHOLE, ALONE = BatchConfig(), Alone()
+_WORST = (-1.0, float("-inf"))  # validation accuracy, minus validation loss
 
 
 @dataclass
@@ -25,8 +26,8 @@ class TrainState:
     """Everything that the next epoch depends on; written to disk and read back it continues bit for bit."""
 
     epoch: int = 0  # the next epoch to run
-    best_epoch: int = -1
-    best_score: tuple[float, float] = (-1.0, float("-inf"))  # validation accuracy, then minus validation loss
+    best_epoch: int = -1  # the last one that any weights were kept of
+    best_scores: dict[str, tuple[float, float]] = field(default_factory=dict)  # by part of the model: accuracy, minus loss
     best_weights: dict[str, Tensor] = field(default_factory=dict)
     learning_rate: float = 0.0
     last_decay: int = 0
@@ -86,7 +87,7 @@ def fit(
     while state.epoch < config.epochs and not state.finished:
         started = time.perf_counter()
         parts = _train_epoch(model, loss, feed, team, config, optimiser, seed, state)
-        seen = feed.evaluate(model, seed, config.val_samples) if config.select else {}
+        seen = feed.evaluate(model, seed, config.val_samples) if config.select else None
         _select(model, config, state, parts, seen)
         state.epoch += 1
         state.seconds += time.perf_counter() - started
@@ -95,6 +96,7 @@ def fit(
     state.finished = True
     if config.select:
         model.load_state_dict(state.best_weights)
+        feed.evaluate(model, seed, config.val_samples)  # weights kept of different epochs: their readings are weighed together
     return state
 
 
@@ -139,15 +141,12 @@ def _name_the_culprit(model: NodeModel, epoch: int) -> None:
 
 
 def _select(
-    model: NodeModel, config: TrainConfig, state: TrainState, parts: dict[str, float], seen: dict[str, float]
+    model: NodeModel, config: TrainConfig, state: TrainState, parts: dict[str, float], seen: Validation | None
 ) -> None:
     """Log the epoch; on a better validation score keep the weights; on a plateau lower the rate, then stop."""
-    row = {"epoch": float(state.epoch), **parts, "learning_rate": state.learning_rate, **seen}
-    if config.select:
-        score = (row["val_accuracy"], -row["val_loss"])
-        if score > state.best_score:
-            state.best_score, state.best_epoch = score, state.epoch
-            state.best_weights = {name: value.detach().clone() for name, value in model.state_dict().items()}
+    row = {"epoch": float(state.epoch), **parts, "learning_rate": state.learning_rate, **(seen.numbers if seen else {})}
+    if seen is not None:
+        _keep_the_best(model, state, seen)
         since = state.epoch - max(state.best_epoch, state.last_decay)
         if since >= config.decay_patience:
             state.learning_rate *= config.decay
@@ -156,6 +155,19 @@ def _select(
     else:
         state.best_epoch = state.epoch
     state.history.append(row)
+
+
+def _keep_the_best(model: NodeModel, state: TrainState, seen: Validation) -> None:
+    """Parts of the model whose reading has a better score than ever are kept as they are now."""
+    chosen_by = model.chosen_by()
+    better = {part for part, reading in chosen_by.items() if seen.scores[reading] > state.best_scores.get(part, _WORST)}
+    if not better:
+        return
+    state.best_epoch = state.epoch
+    state.best_scores |= {part: seen.scores[chosen_by[part]] for part in better}
+    for name, value in model.state_dict().items():
+        if max((part for part in chosen_by if name.startswith(part)), key=len) in better:
+            state.best_weights[name] = value.detach().clone()
 
 
 def _is_finite(value: float) -> bool:

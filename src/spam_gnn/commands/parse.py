@@ -55,6 +55,9 @@ def parse_value(text: str, kind: Any, what: str) -> Any:
         return parse_value(text, next(t for t in inner if t is not type(None)), what)
     if origin is typing.Literal:
         return one_of(text, tuple(map(str, inner)), what)
+    if origin is tuple and inner[-1] is Ellipsis:
+        parts = [] if text.lower() == "none" else text.strip("()[]").split(",")
+        return tuple(parse_value(p.strip(), inner[0], what) for p in parts if p.strip())
     if origin is tuple:
         parts = [p for p in text.strip("()[]").split(",") if p.strip()]
         if len(parts) != len(inner):

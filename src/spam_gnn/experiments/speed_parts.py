@@ -18,7 +18,6 @@ from spam_gnn.config import SpaMConfig
 from spam_gnn.configured import drawn_signs
 from spam_gnn.experiments.speed import STEPS, WIDTH, Times, graph_named, take_turns, work_named
 from spam_gnn.kernels.csr import gather_sum
-from spam_gnn.layer import S2Conv
 from spam_gnn.model import SpaM
 from spam_gnn.objective import objective
 from spam_gnn.posterior import context_mask
@@ -51,12 +50,11 @@ def parts_of_epoch(name: str, samples: int = 4, repeats: int = 7) -> dict[str, f
         generator, context = stream(0, "dropout", epoch), context_mask(prepared, 0.5, 0, epoch)
         q = timed("posterior", lambda g=generator, c=context: model.posterior(prepared, c, g))  # pyright: ignore
         signs = timed("draws", lambda e=epoch, d=q: drawn_signs(model.config, prepared, d, samples, 0, "train", e))
-        hidden = timed("encoder", lambda g=generator, d=q: model._encode(prepared.features, d, g))
+        hidden = timed("encoder", lambda g=generator, d=q: model.network.encode(prepared.features, d, g))
         layers = hidden
-        for place, conv in enumerate(model.convs):
-            assert isinstance(conv, S2Conv)
+        for place, conv in enumerate(model.network.layers):
             layers = timed(f"layer {place + 1}", lambda c=conv, h=layers, z=signs:
-                           torch.relu(c.pass_messages(h, model.neighbours(prepared), z).hidden))  # fmt: skip
+                           torch.relu(c.pass_messages(h, model.network.neighbours(prepared), z).hidden))  # fmt: skip
         optimiser.zero_grad(set_to_none=True)
         outcome = model(prepared, context, seed=0, samples=samples, purpose="train", epoch=epoch, generator=generator)
         loss = timed("objective", lambda o=outcome, c=context: objective(config, model.posterior, model.prior, prepared, o, c))

@@ -22,7 +22,8 @@ from spam_gnn.kernels import chosen, compile_ahead
 from spam_gnn.kernels.signed import heard_sums, squares_of
 from spam_gnn.layer import S2Conv
 from spam_gnn.loading.cut import Whole
-from spam_gnn.model import POSITION, SpaM
+from spam_gnn.model import SpaM
+from spam_gnn.network import POSITION, SignedNetwork
 from spam_gnn.posterior import SignDistribution
 from spam_gnn.prediction import Prediction
 
@@ -46,78 +47,77 @@ def predict_layerwise(model: SpaM, graph: Graph, seed: int, samples: int | None 
         seed, samples: as for `SpaM.predict`.
     """
     with torch.enable_grad():  # it tries a backward pass
-        compile_ahead(model.config.kernel, str(model.classify_bias.device))
+        compile_ahead(model.config.kernel, str(model.network.classify_bias.device))
     whole = Whole.of(model.structure(graph), model.node_columns(graph))
     distribution = sign_distribution(model, whole)
     source = SignSource(model.config, whole.graph, distribution, seed, samples or model.config.predict_samples)
-    pass_ = _Pass(model, whole, source)
-    return Judgement(pass_.prediction(), distribution)
+    readings = [_Pass(model, model.network, whole, source).prediction()]
+    for network in model.trusting:
+        assert isinstance(network, SignedNetwork)
+        observed = SignSource(network.config, whole.graph, None, seed, 1)
+        readings.append(_Pass(model, network, whole, observed).prediction())
+    return Judgement(model.mixed([*readings, *model.votes(distribution)]), distribution)
 
 
 class _Pass:
-    """The network over one graph and its signs."""
+    """A network of the model over one graph and its signs."""
 
-    def __init__(self, model: SpaM, whole: Whole, signs: SignSource) -> None:
-        self.model, self.graph, self.signs = model, whole.graph, signs
+    def __init__(self, model: SpaM, network: SignedNetwork, whole: Whole, signs: SignSource) -> None:
+        self.model, self.network, self.graph, self.signs = model, network, whole.graph, signs
         self.position = whole.columns.get(POSITION)
-        self.blocks = Blocks(whole.graph, directions_of(model.config))
-        kind = chosen(model.config.kernel, model.classify_bias.device)
-        self.compiled = model.config.coder in ("uniform", "unrolled") and kind == "fused"
+        self.blocks = Blocks(whole.graph, directions_of(network.config))
+        kind = chosen(network.config.kernel, network.classify_bias.device)
+        self.compiled = network.config.coder in ("uniform", "unrolled") and kind == "fused"
 
     def prediction(self) -> Prediction:
-        c, n = self.model.config, self.graph.num_nodes
+        c, n = self.network.config, self.graph.num_nodes
         first, hidden = self._entering()
         log_prob = scratch(self.signs.count, n, self.model.num_classes)
-        widest = max(conv.projections.shape[1] for conv in self.model.convs if isinstance(conv, S2Conv))
+        widest = max(conv.projections.shape[1] for conv in self.network.layers)
         size = max(1, min(_STATE // max(1, n * (widest + 2 * c.hidden)), self.signs.count))
         for begin in range(0, self.signs.count, size):
             samples = range(begin, min(begin + size, self.signs.count))
-            log_prob[begin : samples.stop] = self._samples(first, hidden, samples)
+            self._samples(first, hidden, samples, log_prob[begin : samples.stop])
         weight = torch.full((self.signs.count,), 1.0 / self.signs.count).log()
         return Prediction(log_prob, weight)
 
     def _entering(self) -> tuple[_Entering, Tensor | None]:
         """The first layer's projections, shared by all samples, and H0 (1, n, hidden) where it is kept."""
-        model, n, distribution = self.model, self.graph.num_nodes, self.signs.distribution
-        conv = model.convs[0]
-        assert isinstance(conv, S2Conv)
+        model, network, n, distribution = self.model, self.network, self.graph.num_nodes, self.signs.distribution
+        conv, c = network.layers[0], network.config
         out, projections = _Entering.room(conv, 1, n), conv.projections
-        kept = scratch(1, n, model.config.hidden) if model.config.residual and model.config.encoder else None
+        kept = scratch(1, n, c.hidden) if c.encoder and c.residual else None
         for rows in node_ranges(n):
             features = model.scaler.scaled(features_of(self.graph, rows))
             here = None if distribution is None else SignDistribution(
                 distribution.log_prob[:0], tuple(logits[rows] for logits in distribution.node_logits)
             )  # fmt: skip
-            hidden = model._encode(features, here, None, None if self.position is None else self.position[rows])
+            hidden = network.encode(features, here, None, None if self.position is None else self.position[rows])
             out.put(conv, rows, features.project(projections).unsqueeze(0) if hidden is None else hidden @ projections)
             if kept is not None and hidden is not None:
                 kept[:, rows] = hidden
         return out, kept
 
-    def _samples(self, entering: _Entering, hidden: Tensor | None, samples: range) -> Tensor:
-        """(len(samples), n, C) log probabilities."""
-        model, n = self.model, self.graph.num_nodes
-        result = torch.empty(len(samples), n, model.num_classes)
-        for place, (conv, norm) in enumerate(zip(model.convs, model.norms, strict=True)):
-            assert isinstance(conv, S2Conv)
+    def _samples(self, entering: _Entering, hidden: Tensor | None, samples: range, result: Tensor) -> None:
+        """Fills result (len(samples), n, C) with log probabilities."""
+        network, n = self.network, self.graph.num_nodes
+        for place, (conv, norm) in enumerate(zip(network.layers, network.norms, strict=True)):
             if place > 0 and hidden is not None:
                 entering = _Entering.room(conv, len(samples), n)
                 for rows in node_ranges(n):
                     entering.put(conv, rows, hidden[:, rows] @ conv.projections)
-            last = place + 1 == len(model.convs)
-            fresh = None if last else scratch(len(samples), n, model.config.hidden)
+            last = place + 1 == len(network.layers)
+            fresh = None if last else scratch(len(samples), n, network.config.hidden)
             squares = torch.stack([squares_of(v) for v in entering.values]) if self.compiled else None
             for rows in self.blocks.ranges():
                 state = torch.relu(norm(self._layer(conv, entering, squares, rows, samples)))
-                if model.config.residual and hidden is not None:
+                if network.config.residual and hidden is not None:
                     state = state + hidden[:, rows]
                 if fresh is not None:
                     fresh[:, rows] = state
                 else:
-                    logits = state @ model.classify_weight + model.classify_bias
-                    result[:, rows] = torch.log_softmax(logits, -1)
+                    result[:, rows] = network.classify(state, len(samples))
             hidden = fresh
-        return result
 
     def _layer(self, conv: S2Conv, entering: _Entering, squares: Tensor | None, rows: slice, samples: range) -> Tensor:
         """One layer for a range of nodes: (len(samples), rows, hidden)."""

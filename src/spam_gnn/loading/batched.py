@@ -16,7 +16,7 @@ from spam_gnn.errors import BadInput
 from spam_gnn.graph import Graph
 from spam_gnn.loading.clusters import Clusters
 from spam_gnn.loading.cut import Chosen, Whole
-from spam_gnn.loading.feed import Feed, Piece, Tally, WholeFeed
+from spam_gnn.loading.feed import Feed, Piece, Tally, Validation, WholeFeed
 from spam_gnn.loading.sampler import make_sampler
 from spam_gnn.randomness import node_uniforms, seed_for, stream
 from spam_gnn.settings import TRAIN_LOOKED_AT, BatchConfig
@@ -118,15 +118,14 @@ class NeighbourFeed(BatchedFeed):
             chosen = Chosen(batch.n_id, batch.edge_index[0], batch.edge_index[1], batch.e_id)
             yield self.whole.cut(chosen, counted, number)
 
-    def evaluate(self, model: NodeModel, seed: int, samples: int) -> dict[str, float]:
+    def evaluate(self, model: NodeModel, seed: int, samples: int) -> Validation:
         tally, looked = Tally(), torch.nonzero(self._looked_at()).reshape(-1)
         parts = list(looked.split(self.config.size))
         jobs = list(enumerate(parts))[self.team.rank :: self.team.size]
         for batch in self.batches(jobs, 0) if jobs else ():
             seeds = batch.part.counted if batch.part is not None else batch.train_mask
-            log_prob = model.predict(model.prepare(batch), seed, samples=samples).log_marginal[seeds]
-            tally.add(log_prob, batch.y[seeds], batch.train_mask[seeds], batch.val_mask[seeds])
-        return tally.result(self.team)
+            tally.add(model.readings(model.prepare(batch), seed, samples), seeds, batch)
+        return tally.result(model, self.team)
 
 
 @dataclass(eq=False)
@@ -152,11 +151,10 @@ class ClusterFeed(BatchedFeed):
             chosen = self.parts.induced(group)
             yield self.whole.cut(chosen, torch.ones(len(chosen.nodes), dtype=torch.bool), number)
 
-    def evaluate(self, model: NodeModel, seed: int, samples: int) -> dict[str, float]:
+    def evaluate(self, model: NodeModel, seed: int, samples: int) -> Validation:
         tally, looked = Tally(), self._looked_at()
         jobs = list(enumerate(self._groups(self.seed, 0)))[self.team.rank :: self.team.size]
         for (_, group), batch in zip(jobs, self.batches(jobs, 0), strict=True):
             seen = looked[self.parts.nodes(group)]
-            log_prob = model.predict(model.prepare(batch), seed, samples=samples).log_marginal[seen]
-            tally.add(log_prob, batch.y[seen], batch.train_mask[seen], batch.val_mask[seen])
-        return tally.result(self.team)
+            tally.add(model.readings(model.prepare(batch), seed, samples), seen, batch)
+        return tally.result(model, self.team)

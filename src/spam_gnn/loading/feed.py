@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -12,7 +12,8 @@ from torch.nn import functional as F
 
 from spam_gnn.contract import NodeModel
 from spam_gnn.graph import Graph
-from spam_gnn.team import Team
+from spam_gnn.prediction import Prediction
+from spam_gnn.team import Alone, Team
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,6 +31,19 @@ class Piece:
     share: float = 1.0
 
 
+@dataclass(frozen=True)
+class Validation:
+    """An epoch's model on validation nodes.
+
+    Args:
+        numbers: train_accuracy, val_accuracy and val_loss of the mixture of all readings, which are logged.
+        scores: of each reading, accuracy and minus the loss on validation nodes, by which weights are chosen.
+    """
+
+    numbers: dict[str, float]
+    scores: tuple[tuple[float, float], ...]
+
+
 class Feed(ABC):
     """Where the trainer's graphs come from."""
 
@@ -38,8 +52,8 @@ class Feed(ABC):
         """The optimiser steps of an epoch, each with the pieces that this process works on (at least one)."""
 
     @abstractmethod
-    def evaluate(self, model: NodeModel, seed: int, samples: int) -> dict[str, float]:
-        """train_accuracy, val_accuracy and val_loss; the same numbers in every process."""
+    def evaluate(self, model: NodeModel, seed: int, samples: int) -> Validation:
+        """Find the shares of the readings, and score them; the same numbers in every process."""
 
 
 class WholeFeed(Feed):
@@ -51,30 +65,50 @@ class WholeFeed(Feed):
     def steps(self, model: NodeModel, seed: int, epoch: int) -> Iterator[list[Piece]]:  # noqa: ARG002 - always the same
         yield [Piece(self.graph)]
 
-    def evaluate(self, model: NodeModel, seed: int, samples: int) -> dict[str, float]:
-        graph, log_prob = self.graph, model.predict(self.graph, seed, samples=samples).log_marginal
-        right = log_prob.argmax(-1) == graph.y
-        return {
-            "train_accuracy": float(right[graph.train_mask].float().mean()),
-            "val_accuracy": float(right[graph.val_mask].float().mean()),
-            "val_loss": float(F.nll_loss(log_prob[graph.val_mask], graph.y[graph.val_mask])),
-        }
+    def evaluate(self, model: NodeModel, seed: int, samples: int) -> Validation:
+        graph, tally = self.graph, Tally()
+        seen = graph.train_mask | graph.val_mask
+        tally.add(model.readings(graph, seed, samples), seen, graph)
+        return tally.result(model, Alone())
 
 
 class Tally:
-    """Right answers, losses and counts of training and validation nodes, added up batch by batch and over processes."""
+    """What the readings of a model say of training and validation nodes, gathered batch by batch; scored once all are there,
+    since the shares of the readings are found on all validation nodes together."""
 
     def __init__(self) -> None:
-        self._sums = torch.zeros(5, dtype=torch.float64)
+        self._seen: list[tuple[tuple[Prediction, ...], Tensor, Tensor, Tensor]] = []
 
-    def add(self, log_prob: Tensor, y: Tensor, train: Tensor, val: Tensor) -> None:
-        """Rows of a batch that count: log_prob (b, C), labels (b,), and which are training or validation nodes (b,)."""
-        right = log_prob.argmax(-1) == y
-        loss = F.nll_loss(log_prob[val], y[val], reduction="sum") if bool(val.any()) else torch.zeros(())
-        numbers = ((right & train).sum(), train.sum(), (right & val).sum(), val.sum(), loss)
-        self._sums += torch.tensor([float(v) for v in numbers], dtype=torch.float64)
+    def add(self, readings: Sequence[Prediction], rows: Tensor, graph: Graph) -> None:
+        """Readings of a graph's nodes, of which `rows` (n,) bool count."""
+        kept = tuple(Prediction(p.log_marginal[rows].unsqueeze(0), p.log_weight.new_zeros(1)) for p in readings)
+        self._seen.append((kept, graph.y[rows], graph.train_mask[rows], graph.val_mask[rows]))
 
-    def result(self, team: Team) -> dict[str, float]:
-        train_right, train, val_right, val, loss = team.total(self._sums).tolist()
-        return {"train_accuracy": train_right / max(train, 1), "val_accuracy": val_right / max(val, 1),
-                "val_loss": loss / max(val, 1)}  # fmt: skip
+    def result(self, model: NodeModel, team: Team) -> Validation:
+        """Over all processes of the team."""
+        model.weigh([_likelihood(readings, y, val) for readings, y, _, val in self._seen], team.total)
+        count = 1 + len(self._seen[0][0]) if self._seen else 0
+        rows = torch.zeros(int(team.most(count)), 5, dtype=torch.float64)  # the mixture, then reading by reading
+        for readings, y, train, val in self._seen:
+            rows += torch.stack([_score(p, y, train, val) for p in (model.mixed(readings), *readings)])
+        rows = team.total(rows)
+        mixture, *each = [
+            {"train_accuracy": a / max(n, 1), "val_accuracy": b / max(v, 1), "val_loss": loss / max(v, 1)}
+            for a, n, b, v, loss in rows.tolist()
+        ]
+        return Validation(mixture, tuple((numbers["val_accuracy"], -numbers["val_loss"]) for numbers in each))
+
+
+def _likelihood(readings: Sequence[Prediction], y: Tensor, val: Tensor) -> Tensor:
+    """(R, v): the probability of the label of each validation node."""
+    rows = torch.nonzero(val).reshape(-1)
+    return torch.stack([p.log_prob[0, rows, y[rows]].exp() for p in readings])
+
+
+def _score(prediction: Prediction, y: Tensor, train: Tensor, val: Tensor) -> Tensor:
+    """(5,): right answers and number of training nodes, the same of validation nodes, and the sum of their losses."""
+    log_prob = prediction.log_marginal
+    right = log_prob.argmax(-1) == y
+    loss = F.nll_loss(log_prob[val], y[val], reduction="sum") if bool(val.any()) else torch.zeros(())
+    numbers = ((right & train).sum(), train.sum(), (right & val).sum(), val.sum(), loss)
+    return torch.tensor([float(v) for v in numbers], dtype=torch.float64)

@@ -34,6 +34,7 @@ from spam_gnn.perturb.base import budget_of, flipped, new_pairs, pair_keys
 from spam_gnn.perturb.gradient import attacker_labels, trained_gcn
 from spam_gnn.posterior import BeliefPosterior, SignDistribution
 from spam_gnn.posterior.base import NEGATIVE, POSITIVE
+from spam_gnn.prediction import Prediction
 from spam_gnn.randomness import stream
 from spam_gnn.sampling import SignedGraphs
 from spam_gnn.training import TrainConfig, fit
@@ -68,15 +69,17 @@ class _Victim:
 
 
 class _Layers(nn.Module):
-    """The layers alone, as a module, so that `functional_call` can give every node an encoder bias of its own."""
+    """The networks alone, as a module, so that `functional_call` can give every node an encoder bias of its own."""
 
     def __init__(self, model: SpaM) -> None:
         super().__init__()
         self.model = model
 
-    def forward(self, graph: Graph, distribution: SignDistribution, signs: SignedGraphs) -> Tensor:
-        log_prob, _ = self.model.propagate(graph, distribution, signs, None)
-        return log_prob[0]
+    def forward(self, graph: Graph, distribution: SignDistribution, signs: SignedGraphs, present: SignedGraphs) -> Tensor:
+        """(n, C): log p of the mixture of all readings; trusting networks see which edges are `present`."""
+        model = self.model
+        found = [model.network(graph, distribution, signs, None)[0], *model.trusted(graph, present, None)]
+        return model.mixed([*(Prediction.uniform(p) for p in found), *model.votes(distribution)]).log_marginal
 
 
 def adaptive_attack(graph: Graph, strength: float, seed: int, epochs: int = 200, rounds: int = ROUNDS) -> Graph:
@@ -126,7 +129,9 @@ def _gains(victim: _Victim, current: Graph, ends: Tensor, joined: int) -> Tensor
     part = [(presence * probability[:, s])[of_edge].unsqueeze(0) for s in (POSITIVE, NEGATIVE)]
     whole = model.prepare(union)
     whole.derived.update(prepared.derived)  # pairs that are no edges yet have no place in a node's row of the adjacency
-    loss, offset = _loss(victim, whole, distribution, SignedGraphs(part[0], part[1], torch.zeros(1)))
+    there = presence[of_edge].unsqueeze(0)
+    present = SignedGraphs(there, torch.zeros_like(there), torch.zeros(1))
+    loss, offset = _loss(victim, whole, distribution, SignedGraphs(part[0], part[1], torch.zeros(1)), present)
     by_layer, by_offset = torch.autograd.grad(loss, [presence, offset])
     by_belief = _belief_gradient(model, distribution, by_offset)  # (n, C)
     spoken = sum((by_belief[end] * message.t()).sum(1) for end, message in zip(ends, heard, strict=True))
@@ -134,14 +139,14 @@ def _gains(victim: _Victim, current: Graph, ends: Tensor, joined: int) -> Tensor
 
 
 def _loss(
-    victim: _Victim, union: Graph, distribution: SignDistribution, signs: SignedGraphs
+    victim: _Victim, union: Graph, distribution: SignDistribution, signs: SignedGraphs, present: SignedGraphs
 ) -> tuple[Tensor, Tensor]:
     """Mean over the attacked nodes of tanh((best wrong logit - right logit) / SCALE), and the bias each node's encoder had."""
-    model = victim.model
-    assert model.encode_bias is not None
-    offset = model.encode_bias.detach().expand(union.num_nodes, -1).clone().requires_grad_(True)
-    names = {"model.encode_bias": offset}
-    logits: Tensor = functional_call(_Layers(model), names, (union, distribution, signs))
+    bias = victim.model.network.encode_bias
+    assert bias is not None
+    offset = bias.detach().expand(union.num_nodes, -1).clone().requires_grad_(True)
+    names = {"model.network.encode_bias": offset}
+    logits: Tensor = functional_call(_Layers(victim.model), names, (union, distribution, signs, present))
     right = torch.nn.functional.one_hot(victim.labels, logits.shape[1]).bool()
     margin = logits.masked_fill(right, float("-inf")).amax(1) - logits[right]
     return torch.tanh(margin / SCALE)[victim.attacked].mean(), offset
@@ -150,9 +155,9 @@ def _loss(
 def _belief_gradient(model: SpaM, distribution: SignDistribution, by_offset: Tensor) -> Tensor:
     """(n, C): derivative of the loss in the logits of each node's belief, through the encoder alone."""
     belief = torch.softmax(distribution.node_logits[-1], -1)
-    if model.encode_belief is None:
+    if model.network.encode_belief is None:
         return torch.zeros_like(belief)
-    by_probability = by_offset @ model.encode_belief.detach().t()
+    by_probability = by_offset @ model.network.encode_belief.detach().t()
     return belief * (by_probability - (belief * by_probability).sum(1, keepdim=True))
 
 

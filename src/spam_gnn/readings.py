@@ -1,0 +1,57 @@
+"""Readings of one graph and how far each is believed: mixture weights that make validation labels likely.
+
+A graph can be read in several ways: not at all (features alone), by belief propagation, as K sampled signed graphs, or as it
+was observed. Which one a graph deserves is not known beforehand. The prediction is their mixture,
+
+    p(y_i) = sum_r w_r p_r(y_i),    w = argmax sum_{i in validation} log sum_r w_r p_r(y_i) + (a / R) sum_r log w_r,
+
+found by expectation maximisation (stacking with a weak Dirichlet prior of strength a, so that few validation nodes do not
+silence a reading). Training labels do not decide w: the networks have fitted those.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import Tensor, nn
+
+from spam_gnn.prediction import Prediction
+
+_STRENGTH = 2.0  # a: the prior counts as much as two validation nodes
+_ROUNDS = 60  # of expectation maximisation; the mixture moves by less than 1e-3 after that
+
+
+class Shares(nn.Module):
+    """w (R,), equal until validation nodes have been seen; kept with the weights of the model.
+
+    Args:
+        names: of the readings, in their order.
+    """
+
+    def __init__(self, names: Sequence[str]) -> None:
+        super().__init__()
+        self.names = tuple(names)
+        self.register_buffer("share", torch.full((len(self.names),), 1.0 / len(self.names)))
+
+    def weigh(self, likelihood: Sequence[Tensor], total: Callable[[Tensor], Tensor]) -> None:
+        """Find w.
+
+        Args:
+            likelihood: (R, v) of each batch, the probability that each reading gives to the labels of validation nodes.
+            total: sums a tensor over the processes, of which each holds some validation nodes, or none.
+        """
+        count = len(self.names)
+        share = torch.full((count,), 1.0 / count, dtype=torch.float64)
+        seen = torch.cat([share.new_zeros(count, 0), *likelihood], 1).clamp(min=1e-12)
+        for _ in range(_ROUNDS if count > 1 else 0):
+            joint = share.unsqueeze(1) * seen
+            share = total((joint / joint.sum(0)).sum(1)) + _STRENGTH / count
+            share = share / share.sum()
+        self.get_buffer("share").copy_(share)
+
+    def mix(self, readings: Sequence[Prediction]) -> Prediction:
+        """All samples of all readings, each weighted by its share of its reading and by the reading's share."""
+        log_share = self.get_buffer("share").log()
+        weight = torch.cat([p.log_weight + s for p, s in zip(readings, log_share, strict=True)])
+        return Prediction(torch.cat([p.log_prob for p in readings]), weight)

@@ -1,0 +1,114 @@
+"""Readings of a graph and their shares: the likeliest mixture, however validation nodes are dealt out, and what it is worth."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.optimize
+import torch
+
+from spam_gnn import SpaM, SpaMConfig, csbm
+from spam_gnn.prediction import Prediction
+from spam_gnn.readings import Shares
+from spam_gnn.training import TrainConfig, fit
+from test_model import SMALL, small
+
+NAMES = ("judged", "trusted 1", "features")
+
+
+def likelihoods(count, seed=0):
+    """(3, count): readings that are right for different nodes."""
+    return torch.rand(3, count, generator=torch.Generator().manual_seed(seed)).pow(torch.tensor([[0.3], [1.0], [3.0]]))
+
+
+def alone(numbers):
+    return numbers
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_shares_are_the_likeliest_mixture(seed):
+    seen, shares = likelihoods(40, seed), Shares(NAMES)
+    shares.weigh([seen], alone)
+
+    def loss(logits):
+        w = np.exp(logits - logits.max())
+        w = w / w.sum()
+        return -np.log(w @ seen.double().numpy()).sum() - 2.0 / 3.0 * np.log(w).sum()
+
+    best = scipy.optimize.minimize(loss, np.zeros(3), tol=1e-10)
+    wanted = np.exp(best.x - best.x.max())
+    np.testing.assert_allclose(shares.share.numpy(), wanted / wanted.sum(), atol=2e-3)
+
+
+def test_batches_and_processes_do_not_matter():
+    seen, whole, parts = likelihoods(60), Shares(NAMES), Shares(NAMES)
+    whole.weigh([seen], alone)
+    parts.weigh([seen[:, :10], seen[:, 10:10], seen[:, 10:]], alone)
+    torch.testing.assert_close(parts.share, whole.share)
+    # two processes: each holds half of the nodes and gets the sum of what both send in every round
+    sent, other = [], seen[:, 30:]
+
+    def with_the_other(numbers):
+        share = sent[-1] if sent else torch.full((3,), 1.0 / 3.0, dtype=torch.float64)
+        joint = share.unsqueeze(1) * other
+        both = numbers + (joint / joint.sum(0)).sum(1)
+        sent.append((both + 2.0 / 3.0) / (both + 2.0 / 3.0).sum())
+        return both
+
+    parts.weigh([seen[:, :30]], with_the_other)
+    torch.testing.assert_close(parts.share, whole.share, atol=1e-6, rtol=0)
+
+
+def test_without_validation_nodes_all_count_the_same():
+    shares = Shares(NAMES)
+    shares.weigh([], alone)
+    torch.testing.assert_close(shares.share, torch.full((3,), 1.0 / 3.0))
+
+
+def test_the_mixture_is_the_weighted_mean_of_probabilities():
+    shares, generator = Shares(NAMES), torch.Generator().manual_seed(0)
+    shares.share.copy_(torch.tensor([0.5, 0.3, 0.2]))
+    readings = [Prediction.uniform(torch.randn(k, 7, 4, generator=generator).log_softmax(-1)) for k in (5, 1, 1)]
+    wanted = sum(w * r.probability for w, r in zip((0.5, 0.3, 0.2), readings, strict=True))
+    torch.testing.assert_close(shares.mix(readings).probability, wanted)
+
+
+def test_a_graph_gets_the_readings_it_deserves():
+    """Useless features: the vote of the features alone is silenced. Useless edges: it is heard."""
+    config = TrainConfig(epochs=40)
+    found = {}
+    for name, graph in (("edges", csbm(nodes=300, noise=0.0, homophily=0.95, feature_strength=0.05, degree=12, seed=0)),
+                        ("features", csbm(nodes=300, noise=0.95, feature_strength=2.5, seed=0))):  # fmt: skip
+        model = small(graph)
+        fit(model, graph, config, seed=0)
+        found[name] = dict(zip(model.shares.names, model.shares.share.tolist(), strict=True))
+    assert found["edges"]["features"] < 0.1 < found["features"]["features"], found
+
+
+def test_readings_are_named_and_settings_take_them_away():
+    names = {
+        (): ("judged", "trusted 1", "trusted 2", "features", "beliefs"),
+        (("trusted", ()),): ("judged", "features", "beliefs"),
+        (("belief_rounds", 0), ("trusted", (3,))): ("judged", "trusted 3", "features"),
+        (("belief_votes", False), ("trusted", ())): ("judged",),
+        (("posterior", "none"),): ("judged",),
+        (("posterior", "gcn"),): ("judged", "trusted 1", "trusted 2"),
+    }
+    graph = csbm(nodes=30, seed=0)
+    for settings, wanted in names.items():
+        model = SpaM(graph.num_features, graph.num_classes, SpaMConfig(**SMALL, **dict(settings)))
+        assert model.shares.names == wanted
+        model.begin(graph, 0)
+        readings = model.readings(model.prepare(graph), 0)
+        assert len(readings) == len(wanted)
+    assert SpaMConfig.preset("paper").trusted == ()
+
+
+def test_trusting_networks_learn_from_every_training_label():
+    """They see no label, so none is held back from them; and they share no weight with the judging network."""
+    graph = csbm(nodes=60, seed=0)
+    model = small(graph)
+    model.begin(graph, 0)
+    model.training_loss(model.prepare(graph), 0, 0)["trusted"].backward()
+    assert all(p.grad is not None for n, p in model.trusting.named_parameters() if p.requires_grad)
+    assert all(p.grad is None for p in model.network.parameters())
