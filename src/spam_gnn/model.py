@@ -148,6 +148,9 @@ class SpaM(NodeModel):
         """Find the shares of the readings on validation nodes."""
         self.shares.weigh(likelihood, total)
 
+    def believed(self) -> dict[str, float]:
+        return dict(zip(self.shares.names, self.shares.get_buffer("share").tolist(), strict=True))
+
     def mixed(self, readings: Sequence[Prediction]) -> Prediction:
         return self.shares.mix(readings)
 

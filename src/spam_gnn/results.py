@@ -160,13 +160,14 @@ def write_results(
             "noise_auroc": None if noise is None else _number(noise),
             "mean_p_absent": float(judged.probability[:, ABSENT].mean()) if graph.num_edges else None,
         }  # fmt: skip
+    readings = model.believed()
     metrics: dict[str, Any] = {
         "dataset": graph.name, "model": title, "split": split, "seed": seed,
         "test": node_metrics(prediction, graph.y, graph.test_mask), "val": node_metrics(prediction, graph.y, graph.val_mask),
         "epochs": state.epoch, "best_epoch": state.best_epoch, "seconds": round(state.seconds, 3),
         "prediction_seconds": round(spent, 3),
         "peak_memory_mb": round(peak_memory_mb(), 1), "temperature": temperature,
-        "samples": prediction.log_prob.shape[0], "nodes": graph.num_nodes,
+        "samples": prediction.log_prob.shape[0] - max(len(readings) - 1, 0), "readings": readings, "nodes": graph.num_nodes,
         "edges": graph.num_edges if graph.directed else graph.num_edges // 2,
         **edge_facts, "notes": [*graph.notes, *notes],
     }  # fmt: skip
@@ -178,6 +179,12 @@ def write_results(
     page = render_report(report_content(metrics, prediction, judged, shown, state))
     write_durably(folder / "report.html", page.encode())
     return metrics
+
+
+def _shares(readings: dict[str, float]) -> dict[str, str]:
+    """How far each reading of the graph is believed, as the page says it."""
+    shown = ", ".join(f"{name} {share:.0%}" for name, share in sorted(readings.items(), key=lambda item: -item[1]))
+    return {"readings": shown} if len(readings) > 1 else {}
 
 
 def report_content(
@@ -204,7 +211,8 @@ def report_content(
     return ReportContent(
         title=graph.name,
         facts={**{key: str(metrics[key]) for key in ("dataset", "model", "split", "seed", "nodes", "edges", "epochs", "samples",
-                                                     "seconds")}, "peak memory": f"{metrics['peak_memory_mb']:.0f} MiB"},
+                                                     "seconds")},
+               "peak memory": f"{metrics['peak_memory_mb']:.0f} MiB", **_shares(metrics["readings"])},
         metrics=[(name, metrics["val"].get(name), metrics["test"].get(name)) for name in measured],
         history={key: [row.get(key, float("nan")) for row in state.history] for key in columns},
         best_epoch=state.best_epoch,
