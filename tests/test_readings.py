@@ -13,7 +13,7 @@ from spam_gnn.readings import Shares
 from spam_gnn.training import TrainConfig, fit
 from test_model import SMALL, small
 
-NAMES = ("judged", "trusted 1", "features")
+NAMES = ("judged", "trusted 1", "trusted 2")
 
 
 def likelihoods(count, seed=0):
@@ -73,35 +73,40 @@ def test_the_mixture_is_the_weighted_mean_of_probabilities():
     torch.testing.assert_close(shares.mix(readings).probability, wanted)
 
 
-def test_a_graph_gets_the_readings_it_deserves():
-    """Useless features: the vote of the features alone is silenced. Useless edges: it is heard."""
-    config = TrainConfig(epochs=40)
-    found = {}
-    for name, graph in (("edges", csbm(nodes=300, noise=0.0, homophily=0.95, feature_strength=0.05, degree=12, seed=0)),
-                        ("features", csbm(nodes=300, noise=0.95, feature_strength=2.5, seed=0))):  # fmt: skip
-        model = small(graph)
-        fit(model, graph, config, seed=0)
-        found[name] = dict(zip(model.shares.names, model.shares.share.tolist(), strict=True))
-    assert found["edges"]["features"] < 0.1 < found["features"]["features"], found
-
-
 def test_readings_are_named_and_settings_take_them_away():
     names = {
-        (): ("judged", "trusted 1", "trusted 2", "features", "beliefs"),
-        (("trusted", ()),): ("judged", "features", "beliefs"),
-        (("belief_rounds", 0), ("trusted", (3,))): ("judged", "trusted 3", "features"),
-        (("belief_votes", False), ("trusted", ())): ("judged",),
+        (): ("judged", "trusted 2"),
+        (("trusted", ()),): ("judged",),
+        (("trusted", (1, 3)),): ("judged", "trusted 1", "trusted 3"),
         (("posterior", "none"),): ("judged",),
-        (("posterior", "gcn"),): ("judged", "trusted 1", "trusted 2"),
     }
     graph = csbm(nodes=30, seed=0)
     for settings, wanted in names.items():
         model = SpaM(graph.num_features, graph.num_classes, SpaMConfig(**SMALL, **dict(settings)))
-        assert model.shares.names == wanted
+        assert tuple(model.believed()) == wanted
         model.begin(graph, 0)
-        readings = model.readings(model.prepare(graph), 0)
-        assert len(readings) == len(wanted)
+        assert len(model.readings(model.prepare(graph), 0)) == len(wanted)
     assert SpaMConfig.preset("paper").trusted == ()
+
+
+def test_networks_are_kept_at_their_own_best_epochs():
+    """The weights that come out of a training are, network by network, those of the epoch with its own best score."""
+    graph, kept = csbm(nodes=80, feature_strength=2.0, seed=3), []
+
+    def remember(state, model, optimiser):
+        prepared = model.prepare(graph)
+        scores = []
+        for reading in model.readings(prepared, 1, samples=8):
+            log_prob, y = reading.log_marginal[graph.val_mask], graph.y[graph.val_mask]
+            scores.append((float((log_prob.argmax(1) == y).double().mean()), -float(torch.nn.functional.nll_loss(log_prob, y))))
+        kept.append((scores, {name: value.clone() for name, value in model.state_dict().items()}))
+
+    model = small(graph)
+    fit(model, graph, TrainConfig(epochs=25, val_samples=8), seed=1, on_epoch=remember)
+    best = [max(range(25), key=lambda e, r=r: kept[e][0][r]) for r in range(2)]
+    for name, value in model.state_dict().items():
+        if not name.startswith("shares."):
+            assert torch.equal(value, kept[best[name.startswith("trusting.")]][1][name]), (name, best)
 
 
 def test_trusting_networks_learn_from_every_training_label():

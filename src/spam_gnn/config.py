@@ -41,9 +41,8 @@ class SpaMConfig:
     position: PositionMode = "auto"  # degrees and adjacency rows join the features: auto where nodes have many neighbours
     position_rank: int = 512  # numbers that a row of the adjacency is shortened to
     position_dropout: float = 0.2
-    # other readings of the graph, mixed with that of the sampled graphs by shares found on validation nodes
-    trusted: tuple[int, ...] = (1, 2)  # layers of further networks, each of which takes every edge as observed
-    belief_votes: bool = True  # the posterior's class beliefs, of features alone and refined, are predictions too
+    # layers of further networks, each of which takes every edge as observed; mixed in by shares found on validation nodes
+    trusted: tuple[int, ...] = (2,)
     # sparse signed layer
     coder: str = "uniform"  # exact, unrolled, amortised, uniform (why this one: docs/trials.md)
     coder_steps: int = 3
@@ -133,7 +132,7 @@ _CHOICES = {
 PRESETS: dict[str, SpaMConfig] = {
     "default": SpaMConfig(),
     "paper": SpaMConfig(
-        trusted=(), belief_votes=False, encoder=False, position="off", norm="layer", self_term=False, residual=False,
+        trusted=(), encoder=False, position="off", norm="layer", self_term=False, residual=False,
         aggregate="plain", coder="amortised", penalty=0.05, separate_signs=False, gamma=1.0, gamma_mode="fixed",
         directions="in", posterior="gcn", context=1.0, estimator="gumbel", samples=5, predict_samples=10, prior="uniform",
         noise_rate=None, learn_noise=False, belief_weight=0.0, evidence_weight=0.0, lesson_weight=0.0,

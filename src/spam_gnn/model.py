@@ -19,7 +19,7 @@ from spam_gnn.objective import objective
 from spam_gnn.outcome import Outcome
 from spam_gnn.position import Position
 from spam_gnn.position_shape import PositionShape
-from spam_gnn.posterior import BeliefPosterior, PriorConfig, SignDistribution, SignPrior, context_mask
+from spam_gnn.posterior import PriorConfig, SignDistribution, SignPrior, context_mask
 from spam_gnn.prediction import Prediction
 from spam_gnn.randomness import stream
 from spam_gnn.readings import Shares
@@ -30,8 +30,7 @@ class SpaM(NodeModel):
     """Sparse Bayesian message passing (paper Algorithm 1, forward part), beside other readings of the same graph.
 
     The *judging* network passes messages on signed graphs drawn from the posterior. *Trusting* networks (`trusted`) take every
-    edge as it was observed; with `belief_votes` the posterior's own class beliefs count as well. `Shares` says how far each is
-    believed. Without them this is the paper's model.
+    edge as it was observed. `Shares` says how far each is believed. Without trusting networks this is the paper's model.
 
     Args:
         num_features: d.
@@ -70,17 +69,16 @@ class SpaM(NodeModel):
         )
         self.position = None if position is None or not c.encoder else Position(position)
         width = 0 if self.position is None else self.position.shape.width
-        believes = c.posterior == "belief"
+        hears = c.posterior == "belief" and c.belief_input
         self.network = SignedNetwork(
-            num_features, num_classes, c, stream(seed, "weights"), position=width, hears_beliefs=believes and c.belief_input
+            num_features, num_classes, c, stream(seed, "weights"), position=width, hears_beliefs=hears
         )
         depths = () if c.posterior == "none" else c.trusted  # without a posterior the network trusts every edge itself
         self.trusting = nn.ModuleList([
             SignedNetwork(num_features, num_classes, c.trusting(depth), stream(seed, "trusting", place), position=width)
             for place, depth in enumerate(depths)
         ])  # fmt: skip
-        votes = ("features", "beliefs")[: 2 if c.belief_rounds else 1] if believes and c.belief_votes else ()
-        self.shares = Shares(("judged", *(f"trusted {depth}" for depth in depths), *votes))
+        self.shares = Shares(("judged", *(f"trusted {depth}" for depth in depths)))
         self.scaler = FeatureScaler(num_features, c.scaling)
 
     def prepare(self, graph: Graph) -> Graph:
@@ -130,15 +128,9 @@ class SpaM(NodeModel):
     def readings(self, graph: Graph, seed: int, samples: int | None = None) -> tuple[Prediction, ...]:
         """What each reading of the graph predicts, in the order of `shares.names`; all training labels are context."""
         distribution = None if self.posterior is None else self.posterior(graph, graph.train_mask)
-        found = [self._judged(graph, distribution, seed, samples or self.config.predict_samples)]
-        found += [Prediction.uniform(log_prob) for log_prob in self.trusted(graph, observed_signs(graph), None)]
-        return (*found, *self.votes(distribution))
-
-    def votes(self, distribution: SignDistribution | None) -> list[Prediction]:
-        """The posterior's own class beliefs as predictions, where they count."""
-        if distribution is None or not self.config.belief_votes or not isinstance(self.posterior, BeliefPosterior):
-            return []
-        return [Prediction.uniform(torch.log_softmax(logits, -1).unsqueeze(0)) for logits in distribution.node_logits]
+        judged = self._judged(graph, distribution, seed, samples or self.config.predict_samples)
+        trusted = self.trusted(graph, observed_signs(graph), None)
+        return (judged, *(Prediction.uniform(log_prob) for log_prob in trusted))
 
     def chosen_by(self) -> dict[str, int]:
         """Each trusting network by its own predictions, all else by those of the judging network."""

@@ -1,7 +1,8 @@
 """Readings of one graph and how far each is believed: mixture weights that make validation labels likely.
 
-A graph can be read in several ways: not at all (features alone), by belief propagation, as K sampled signed graphs, or as it
-was observed. Which one a graph deserves is not known beforehand. The prediction is their mixture,
+A graph can be read as K signed graphs drawn from the posterior, or as it was observed. On a graph full of wrong edges the first
+is worth most; where nodes have few edges and even opposing ones tell something, the second. Which one a graph deserves is not
+known beforehand, so the prediction is their mixture,
 
     p(y_i) = sum_r w_r p_r(y_i),    w = argmax sum_{i in validation} log sum_r w_r p_r(y_i) + (a / R) sum_r log w_r,
 

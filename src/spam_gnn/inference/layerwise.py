@@ -56,7 +56,7 @@ def predict_layerwise(model: SpaM, graph: Graph, seed: int, samples: int | None 
         assert isinstance(network, SignedNetwork)
         observed = SignSource(network.config, whole.graph, None, seed, 1)
         readings.append(_Pass(model, network, whole, observed).prediction())
-    return Judgement(model.mixed([*readings, *model.votes(distribution)]), distribution)
+    return Judgement(model.mixed(readings), distribution)
 
 
 class _Pass:

@@ -79,7 +79,7 @@ class _Layers(nn.Module):
         """(n, C): log p of the mixture of all readings; trusting networks see which edges are `present`."""
         model = self.model
         found = [model.network(graph, distribution, signs, None)[0], *model.trusted(graph, present, None)]
-        return model.mixed([*(Prediction.uniform(p) for p in found), *model.votes(distribution)]).log_marginal
+        return model.mixed([Prediction.uniform(log_prob) for log_prob in found]).log_marginal
 
 
 def adaptive_attack(graph: Graph, strength: float, seed: int, epochs: int = 200, rounds: int = ROUNDS) -> Graph:
