@@ -23,6 +23,8 @@ DATASETS = (
 )  # fmt: skip
 CHANGES: dict[str, dict[str, Any]] = {
     WHOLE: {},
+    "no trusting network": {"trusted": ()},
+    "two trusting networks, of one and two layers": {"trusted": (1, 2)},
     "no posterior": {"posterior": "none"},
     "likeliest signs instead of samples": {"signs": "hard"},
     "expected signs instead of samples": {"signs": "expected"},
