@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 NAME, MEASURE = "calibration", "trust"
-RUNS = {"texas": 10, "wisconsin": 10, "chameleon-filtered": 3, "cora": 3, "citeseer": 3}
+RUNS = {"texas": 5, "wisconsin": 5, "chameleon-filtered": 2, "cora": 2, "citeseer": 2}
 MODELS = ("spam", "gcn", "mc-dropout", "dropedge", "bgcn", "bbde")
 CORRUPTION = Perturbation("additions", 0.5)
 

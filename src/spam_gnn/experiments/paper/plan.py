@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Iterable
-from typing import get_args
+from typing import Any, get_args
 
 from spam_gnn.baselines.base import Family
 from spam_gnn.baselines.registry import systems
@@ -13,6 +13,7 @@ from spam_gnn.experiments.spec import RunSpec
 from spam_gnn.experiments.store import RunStore
 
 EQUAL_BUDGET = {"epochs": 200, "patience": 60}  # for every system, whatever its own publication spends
+ALONE: dict[str, Any] = {"trusted": ()}  # SpaM as the paper has it: the network on sampled graphs, no other reading
 BUDGET_SENTENCE = (
     "Every system has the same budget: at most 200 epochs, stopped after 60 without a better validation accuracy, its own "
     "default settings, no tuning per dataset; the epoch is chosen on validation nodes and the test nodes are read once."
