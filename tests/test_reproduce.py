@@ -270,4 +270,18 @@ def test_runs_with_stated_settings_are_held_against_their_own_source_only(monkey
         for group, score in ((equal, 0.58), (apart, 0.78)) for spec in group
     ]  # fmt: skip
     found = [(item.published.source, item.as_stated, round(item.cell.mean)) for item in table_published.comparisons(records)]
-    assert found == [("paper-main", False, 58), ("gcnii", False, 58), ("gcnii", True, 78)]
+    assert found == [("paper-main", False, 58), ("gcnii", False, 58), ("glognn-table", False, 58), ("gcnii", True, 78)]
+
+
+def test_runs_on_other_splits_are_held_against_figures_of_those_splits_only(monkeypatch):
+    monkeypatch.setattr(table_published, "present", tuple)
+    planned = table_published.specs(RunStore(Path("nowhere")))
+    runs = [spec for spec in planned if spec.model == "tfe-gnn" and spec.dataset == "texas"]
+    assert [spec.protocol for spec in runs] == ["geom-gcn"] * 3 + ["random:0.6/0.2/0.2"] * 3
+    assert [spec.split for spec in runs] == [0, 1, 2] * 2
+    records = [{**made_up("tfe-gnn", spec.split, 0.8), "spec": spec.to_json(), "hash": spec.spec_hash} for spec in runs]
+    found = {(item.published.source, item.published.protocol) for item in table_published.comparisons(records)}
+    assert found == {("paper-main", None), ("tfe-rerun", "random:0.6/0.2/0.2")}
+    assert all(figure.protocol is None for figure in published.figures("texas"))  # other tables show comparable figures only
+    full = table_published.render([compact(record) for record in records]).tables[1]
+    assert {row[1] for row in full.rows} == {"texas", "texas (random:0.6/0.2/0.2)"}

@@ -12,7 +12,11 @@ from typing import Any
 
 @dataclass(frozen=True)
 class PublishedFigure:
-    """A mean in percent as somebody printed it; `system` is a registry name where the system is one of ours."""
+    """A mean in percent as somebody printed it; `system` is a registry name where the system is one of ours.
+
+    `protocol` is the split protocol it was measured under where that is not the dataset's own; such a figure is comparable
+    with runs under that protocol only.
+    """
 
     dataset: str
     system: str
@@ -20,6 +24,7 @@ class PublishedFigure:
     mean: float
     std: float | None
     source: str
+    protocol: str | None = None
 
     @property
     def text(self) -> str:
@@ -32,13 +37,17 @@ class PublishedFigure:
 
 @dataclass(frozen=True)
 class StatedSettings:
-    """What a publication states it used for a system on a dataset, where it differs from that system's defaults here."""
+    """What a publication states it used for a system on a dataset, where it differs from that system's defaults here.
+
+    `source` names the figures that these runs are held against.
+    """
 
     system: str
     dataset: str
     source: str
     settings: dict[str, Any]
     train: dict[str, Any]
+    protocol: str | None = None
 
 
 @cache
@@ -62,9 +71,9 @@ def source(name: str) -> str:
     return _content()[0][name]
 
 
-def figures(dataset: str) -> tuple[PublishedFigure, ...]:
-    """All that is known to be published on a dataset."""
-    return tuple(figure for figure in _content()[1] if figure.dataset == dataset)
+def figures(dataset: str, protocol: str | None = None) -> tuple[PublishedFigure, ...]:
+    """All that is known to be published on a dataset, under its own split protocol or another one."""
+    return tuple(figure for figure in _content()[1] if figure.dataset == dataset and figure.protocol == protocol)
 
 
 def paper_figure(system: str, dataset: str) -> PublishedFigure | None:

@@ -6,7 +6,7 @@ unfair opponent, but it is not that figure. The paper's own figures for other sy
 authors, so each source is a line of its own.
 
 Where a publication states settings for a dataset (`stated.json`), the system is also run with those, as long as its
-publication trains.
+publication trains, and on its splits where those are not the dataset's own.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from spam_gnn.baselines.registry import systems
+from spam_gnn.data import catalog
 from spam_gnn.experiments.paper import table_homophilic, table_main
 from spam_gnn.experiments.paper.accuracy_table import title
 from spam_gnn.experiments.paper.comparison import OURS
@@ -76,16 +77,18 @@ def specs(store: RunStore) -> list[RunSpec]:  # noqa: ARG001 - the plan does not
     return equal + [spec for turn in range(SPLITS) for spec in _stated_runs(turn)]
 
 
-def _split(dataset: str, turn: int) -> int:
-    return 0 if dataset in table_homophilic.DATASETS else turn  # public splits are one each
+def _split(dataset: str, turn: int, protocol: str | None = None) -> int:
+    return 0 if dataset in table_homophilic.DATASETS and protocol is None else turn  # public splits are one each
 
 
-def _stated_runs(turn: int) -> list[RunSpec]:
+def _stated_runs(turn: int) -> dict[RunSpec, str]:
+    """Runs with stated settings, each with the source of the figures it is held against."""
     here = present(DATASETS)
-    return [
-        RunSpec.of(s.dataset, s.system, split=_split(s.dataset, turn), seed=turn, settings=s.settings, train=s.train)
+    return {
+        RunSpec.of(s.dataset, s.system, split=_split(s.dataset, turn, s.protocol), seed=turn, protocol=s.protocol,
+                   settings=s.settings, train=s.train): s.source
         for s in stated() if s.dataset in here
-    ]  # fmt: skip
+    }  # fmt: skip
 
 
 def render(records: Sequence[Record]) -> StudyResult:
@@ -110,20 +113,28 @@ def render(records: Sequence[Record]) -> StudyResult:
 
 
 def comparisons(records: Sequence[Record]) -> list[Beside]:
-    """Every published figure of a planned run, with its runs; stated settings only beside figures of the same source."""
-    sources = {(s.dataset, s.system): s.source for s in stated()}
-    apart = {spec.spec_hash for turn in range(SPLITS) for spec in _stated_runs(turn)}
+    """Every published figure of a planned run, with its runs; stated settings only beside figures of the same source, and
+    other splits than the dataset's own only beside figures of the same protocol."""
+    apart = {spec.spec_hash: name for turn in range(SPLITS) for spec, name in _stated_runs(turn).items()}
+    groups: dict[tuple[str | None, str | None], list[Record]] = {(None, None): []}
+    for record in records:
+        groups.setdefault((apart.get(record["hash"]), _other_protocol(record)), []).append(record)
     found = []
-    for as_stated in (False, True):
-        group = [record for record in records if (record["hash"] in apart) == as_stated]
+    for (name, protocol), group in groups.items():
         cells = {"accuracy": gather(group), "roc_auc": gather(group, "roc_auc")}
         for data, system in dict.fromkeys((record["spec"]["dataset"], record["spec"]["model"]) for record in group):
             found += [
-                Beside(figure, cells[figure.metric].get((system, data)) or Cell({}, frozenset()), as_stated)
-                for figure in figures(data) if figure.system == system and figure.metric in cells
-                and (not as_stated or figure.source == sources[data, system])
+                Beside(figure, cells[figure.metric].get((system, data)) or Cell({}, frozenset()), name is not None)
+                for figure in figures(data, protocol) if figure.system == system and figure.metric in cells
+                and (name is None or figure.source == name)
             ]  # fmt: skip
     return found
+
+
+def _other_protocol(record: Record) -> str | None:
+    """The split protocol of a run where it is not that of its dataset."""
+    spec = record["spec"]
+    return None if spec["protocol"] == catalog.default_protocol(spec["dataset"]) else spec["protocol"]
 
 
 def recognised_on(system: str, compared: Sequence[Beside]) -> list[str]:
@@ -153,6 +164,7 @@ def _full(measured: Sequence[Beside]) -> ResultTable:
         figure, spread = item.published, "" if item.cell.std is None else f" ± {item.cell.std:.1f}"
         off = "–" if item.deviations is None else f"{item.deviations:+.1f}"
         dataset = figure.dataset + (" AUC" if figure.metric == "roc_auc" else "")
+        dataset += "" if figure.protocol is None else f" ({figure.protocol})"
         rows.append((title(figure.system), dataset, figure.text, figure.source, "stated" if item.as_stated else "default",
                      f"{item.cell.mean:.1f}{spread}", item.cell.counts, f"{item.gap:+.1f}", off, item.judgement))  # fmt: skip
     header = ("system", "dataset", "published", "source", "settings", "here", "runs", "points off", "std off", "recognised")
