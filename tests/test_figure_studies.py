@@ -81,10 +81,11 @@ def test_a_study_is_rendered_from_whatever_records_there_are(name, measured, eve
 
 def test_what_a_part_is_worth_is_paired_by_split(measured, monkeypatch):
     monkeypatch.setattr(table_ablation, "present", tuple)
+    monkeypatch.setattr(table_ablation, "DRAWS", 3)
     specs = table_ablation.specs(None)
     assert len(specs) == len(set(specs)) == table_ablation.DRAWS * len(table_ablation.DATASETS) * len(table_ablation.CHANGES)
     off = table_ablation.CHANGES["no posterior"]
-    values = {True: (0.8, 0.6), False: (0.7,)}  # the second split of the change has no run yet
+    values = {True: (0.8, 0.6, 0.9), False: (0.7, 0.5)}  # the third split of the change has no run yet
 
     def record(spec, value):
         return {**measured, "hash": spec.spec_hash, "spec": spec.to_json(), "test": {"accuracy": value}}
@@ -97,7 +98,7 @@ def test_what_a_part_is_worth_is_paired_by_split(measured, monkeypatch):
     (table,) = result.tables
     assert table.header == ("SpaM", "mean", "texas")
     rows = {row[0]: row for row in table.rows}
-    assert table.rows[0] == ("default", None, "70.0 (2)")
+    assert table.rows[0] == ("default", None, "76.7 (3)")
     assert rows["no posterior"] == ("no posterior", "-10.0", "-10.0 ± 0.0")
     assert rows["no sign"][1:] == (None, None)
     assert "no posterior (texas)" in result.verdict
