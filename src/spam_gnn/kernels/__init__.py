@@ -62,6 +62,7 @@ def compile_ahead(kernel: str, device: str = "cpu") -> None:
     from spam_gnn.kernels.conv import Activation, Weights, fused_layer
     from spam_gnn.kernels.draws import draw_table, indicators_along, signs_along
     from spam_gnn.kernels.infer import Classes, Layer, infer_layer
+    from spam_gnn.kernels.project import sparse_product
     from spam_gnn.kernels.segments import segment_sum
     from spam_gnn.structure import Messages
 
@@ -75,6 +76,7 @@ def compile_ahead(kernel: str, device: str = "cpu") -> None:
     table = draw_table(messages.source, messages.target, [0], bounds, bounds)
     indicators_along(table, messages.edge, hidden)
     segment_sum(messages, sign)
+    sparse_product(torch.tensor([0, 1]), torch.tensor([0]), sign[0], square)
     both, first = torch.tensor([0, 1]), torch.tensor([0])
     mirrored = Mirrored(torch.tensor([0, 1, 2]), both.flip(0), both, both.flip(0), first)
     believed = propagate(mirrored, square.clone().requires_grad_(), torch.ones(3, 2, 2), bias, bias, 2)

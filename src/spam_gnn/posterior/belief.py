@@ -219,7 +219,8 @@ class BeliefPosterior(SignPosterior):
 
 def mirrored(graph: Graph) -> Mirrored:
     """The structure of an undirected graph as the compiled loops read it."""
-    return Mirrored(graph.pointer, *graph.edge_index, graph.reverse, graph.pairs.edge)
+    source, target = graph.edge_index
+    return Mirrored(graph.pointer, source, target, graph.reverse, graph.pairs.edge)
 
 
 def _cavity(belief: Tensor, end: Tensor, heard: Tensor | None) -> Tensor:
