@@ -97,13 +97,24 @@ def _at_once(bounds: list[int], work: Callable[[int, int, int], None]) -> None:
         work(0, bounds[0], bounds[1])
         return
     pool = _pool(threads - 1, os.getpid())
-    jobs = [pool.submit(work, t, bounds[t], bounds[t + 1]) for t in range(1, threads)]
+    jobs = [pool.submit(_alone, work, t, bounds[t], bounds[t + 1]) for t in range(1, threads)]
     try:
-        work(0, bounds[0], bounds[1])
+        _alone(work, 0, bounds[0], bounds[1])
     finally:
         wait(jobs)  # nobody writes into a caller's arrays after it was told of a failure
     for job in jobs:
         job.result()
+
+
+def _alone(work: Callable[[int, int, int], None], thread: int, first: int, last: int) -> None:
+    """work(thread, first, last) with torch on this thread only: its own threads would want the cores that are in use here, and
+    spin for a while after each of many small products. torch's number of threads belongs to the thread that sets it."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        work(thread, first, last)
+    finally:
+        torch.set_num_threads(before)
 
 
 @cache
