@@ -6,7 +6,7 @@ import gc
 
 import torch
 
-from spam_gnn.kernels.memory import LARGEST, SMALLEST, Blocks, fresh
+from spam_gnn.kernels.memory import LARGEST, LINE, SMALLEST, Blocks, fresh
 
 LIKE = torch.zeros(1)
 SIDE = SMALLEST // 4  # numbers in the smallest block that is kept
@@ -58,3 +58,8 @@ def test_no_more_is_kept_than_the_limit_and_small_tensors_are_left_to_the_alloca
     much = fresh(8 * SIDE, like=LIKE.double(), blocks=blocks)
     assert much.dtype == torch.float64
     assert much.data_ptr() not in {block.ctypes.data for block in blocks.free}
+
+
+def test_tensors_begin_with_a_cache_line():
+    blocks = Blocks()
+    assert all(fresh(SIDE * size, 1, like=LIKE, blocks=blocks).data_ptr() % LINE == 0 for size in (1, 2, 3))

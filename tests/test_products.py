@@ -6,7 +6,10 @@ import pytest
 import torch
 
 from spam_gnn.features import FeatureMatrix
+from spam_gnn.kernels import compiled
 from spam_gnn.kernels.csr import edge_dot, gather_scalar, gather_sum, spread_back
+from spam_gnn.kernels.project import sparse_product
+from spam_gnn.randomness import dropout
 from spam_gnn.structure import Messages
 
 
@@ -84,3 +87,34 @@ def test_dropout_on_sparse_features_keeps_the_mean():
     x = (torch.rand(400, 50) < 0.05).float()
     total = FeatureMatrix.of(x).project(torch.ones(50, 1), 0.5, torch.Generator().manual_seed(0)).sum()
     assert abs(float(total / x.sum()) - 1.0) < 0.1
+
+
+@pytest.mark.parametrize("width", [5, 64, 70])
+@pytest.mark.parametrize("kind", [torch.float32, torch.float64])
+def test_the_compiled_sparse_product_is_the_dense_one(width, kind, monkeypatch):
+    """Empty rows, and on several threads."""
+    monkeypatch.setattr(compiled, "SERIAL_BELOW", 0)
+    generator, before = torch.Generator().manual_seed(0), torch.get_num_threads()
+    x = torch.randn(40, 30, generator=generator, dtype=kind) * (torch.rand(40, 30, generator=generator) < 0.2)
+    x[7] = x[39] = 0.0
+    weight, csr = torch.randn(30, width, generator=generator, dtype=kind), x.to_sparse_csr()
+    for threads in (1, 3):
+        torch.set_num_threads(threads)
+        try:
+            found = sparse_product(csr.crow_indices(), csr.col_indices(), csr.values(), weight)
+        finally:
+            torch.set_num_threads(before)
+        assert found is not None
+        torch.testing.assert_close(found, x @ weight, rtol=1e-5, atol=1e-5)
+
+
+def test_predictions_skip_the_zeros_of_a_dense_matrix_and_training_draws_for_all_entries():
+    generator = torch.Generator().manual_seed(0)
+    x = torch.randn(50, 40, generator=generator) * (torch.rand(50, 40, generator=generator) < 0.15)
+    weight, matrix = torch.randn(40, 64, generator=generator), FeatureMatrix(x.shape, x)
+    assert matrix._stored is not None
+    assert FeatureMatrix(x.shape, torch.ones_like(x))._stored is None
+    with torch.no_grad():
+        torch.testing.assert_close(matrix.project(weight), x @ weight, rtol=1e-5, atol=1e-5)
+        drawn = matrix.project(weight, 0.5, torch.Generator().manual_seed(3))
+        assert torch.equal(drawn, dropout(x, 0.5, torch.Generator().manual_seed(3)) @ weight)

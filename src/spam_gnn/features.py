@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ with warnings.catch_warnings():
     torch.sparse_csr_tensor([0, 1], [0], [1.0], (1, 1), check_invariants=False)
 
 _PIECE = 65536  # rows handled at a time where a product would otherwise need an (edges x features) tensor
+SKIPPED_BELOW = 0.25  # the same for the compiled product, which predictions use of a matrix that is stored dense
 SPARSE_BELOW = 0.1  # share of nonzero entries under which the sparse product wins on one thread
 
 
@@ -61,9 +63,20 @@ class FeatureMatrix:
     def project(self, weight: Tensor, rate: float = 0.0, generator: torch.Generator | None = None) -> Tensor:
         """dropout(X) @ weight: weight (d, h) -> (n, h)."""
         if self.dense is not None:
+            if generator is None and not torch.is_grad_enabled() and self._stored is not None:
+                rows, columns, values = self._stored
+                return _product(rows, columns, values.to(weight.dtype), self.shape, weight)
             return dropout(self.dense, rate, generator) @ weight
         assert self.values is not None
         return _SparseProject.apply(self, dropout(self.values, rate, generator), weight)  # pyright: ignore[reportReturnType]
+
+    @cached_property
+    def _stored(self) -> tuple[Tensor, Tensor, Tensor] | None:
+        """CSR arrays of a dense matrix with many zeros, for predictions: while training, dropout is drawn for every entry."""
+        if self.dense is None or float((self.dense != 0).sum()) >= SKIPPED_BELOW * self.dense.numel():
+            return None
+        csr = self.dense.detach().to_sparse_csr()
+        return csr.crow_indices(), csr.col_indices(), csr.values()
 
     def row_scaled(self) -> FeatureMatrix:
         """Rows divided by their Euclidean norms; empty rows stay empty."""
@@ -193,14 +206,24 @@ class _SparseProject(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, matrix: FeatureMatrix, values: Tensor, weight: Tensor) -> Tensor:
         ctx.matrix, ctx.values = matrix, values
-        return _csr(matrix.rows, matrix.columns, values.to(weight.dtype), matrix.shape) @ weight
+        return _product(matrix.rows, matrix.columns, values.to(weight.dtype), matrix.shape, weight)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[None, None, Tensor]:
         (gradient,) = gradients
         m: FeatureMatrix = ctx.matrix
         values = ctx.values.to(gradient.dtype)[m.t_order]
-        return None, None, _csr(m.t_rows, m.t_columns, values, (m.shape[1], m.shape[0])) @ gradient.contiguous()
+        return None, None, _product(m.t_rows, m.t_columns, values, (m.shape[1], m.shape[0]), gradient.contiguous())
+
+
+def _product(rows: Tensor | None, columns: Tensor | None, values: Tensor, shape: tuple[int, int], dense: Tensor) -> Tensor:
+    """CSR arrays times a dense matrix, compiled where that is possible."""
+    from spam_gnn.kernels.project import sparse_product  # loaded by those who multiply: numba takes a second
+
+    assert rows is not None
+    assert columns is not None
+    found = sparse_product(rows, columns, values, dense)
+    return _csr(rows, columns, values, shape) @ dense if found is None else found
 
 
 def _csr(rows: Tensor | None, columns: Tensor | None, values: Tensor | None, shape: tuple[int, int]) -> Tensor:

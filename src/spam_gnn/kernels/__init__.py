@@ -58,9 +58,11 @@ def compile_ahead(kernel: str, device: str = "cpu") -> None:
     """Load the compiled loops (or compile them, once per machine) now, so that no epoch is timed with it."""
     if chosen(kernel, device) != "fused":
         return
+    from spam_gnn.kernels.belief import Mirrored, propagate
     from spam_gnn.kernels.conv import Activation, Weights, fused_layer
     from spam_gnn.kernels.draws import draw_table, indicators_along, signs_along
     from spam_gnn.kernels.infer import Classes, Layer, infer_layer
+    from spam_gnn.kernels.project import sparse_product
     from spam_gnn.kernels.segments import segment_sum
     from spam_gnn.structure import Messages
 
@@ -74,6 +76,11 @@ def compile_ahead(kernel: str, device: str = "cpu") -> None:
     table = draw_table(messages.source, messages.target, [0], bounds, bounds)
     indicators_along(table, messages.edge, hidden)
     segment_sum(messages, sign)
+    sparse_product(torch.tensor([0, 1]), torch.tensor([0]), sign[0], square)
+    both, first = torch.tensor([0, 1]), torch.tensor([0])
+    mirrored = Mirrored(torch.tensor([0, 1, 2]), both.flip(0), both, both.flip(0), first)
+    believed = propagate(mirrored, square.clone().requires_grad_(), torch.ones(3, 2, 2), bias, bias, 2)
+    (believed[0].sum() + believed[1].sum()).backward()
     with torch.no_grad():  # prediction has loops of its own
         layer, signs = Layer(weights, 1, 1.0, 1.0, 1.0), signs_along(table, messages.edge)
         infer_layer(messages, hidden, layer, signs, range(1), Classes(square, bias))

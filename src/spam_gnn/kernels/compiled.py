@@ -68,22 +68,53 @@ def over_rows(
     """
     last = pointer.size - 1 if last is None else last
     rows = last - first
-    threads = 1 if size < SERIAL_BELOW else max(1, min(torch.get_num_threads(), rows))
+    threads = threads_for(size, rows)
     if threads == 1:
         work(0, first, last)
         return 1
     cost = pointer[first : last + 1] + 4 * np.arange(rows + 1)
     cuts = np.searchsorted(cost, cost[0] + (cost[-1] - cost[0]) * np.arange(1, threads) / threads)
-    bounds = [first, *(first + cuts).tolist(), last]
-    pool = _pool(threads - 1, os.getpid())
-    jobs = [pool.submit(work, t, bounds[t], bounds[t + 1]) for t in range(1, threads)]
-    try:
+    _at_once([first, *(first + cuts).tolist(), last], work)
+    return threads
+
+
+def over_range(count: int, size: int, work: Callable[[int, int, int], None]) -> int:
+    """As :func:`over_rows`, for `count` things that cost the same."""
+    threads = threads_for(size, count)
+    _at_once([count * t // threads for t in range(threads + 1)], work)
+    return threads
+
+
+def threads_for(size: int, parts: int) -> int:
+    """How many threads so many multiply-adds, which can be cut into so many parts, are worth."""
+    return 1 if size < SERIAL_BELOW else max(1, min(torch.get_num_threads(), parts))
+
+
+def _at_once(bounds: list[int], work: Callable[[int, int, int], None]) -> None:
+    """work(t, bounds[t], bounds[t + 1]) for all t, the first on the calling thread."""
+    threads = len(bounds) - 1
+    if threads == 1:
         work(0, bounds[0], bounds[1])
+        return
+    pool = _pool(threads - 1, os.getpid())
+    jobs = [pool.submit(_alone, work, t, bounds[t], bounds[t + 1]) for t in range(1, threads)]
+    try:
+        _alone(work, 0, bounds[0], bounds[1])
     finally:
         wait(jobs)  # nobody writes into a caller's arrays after it was told of a failure
     for job in jobs:
         job.result()
-    return threads
+
+
+def _alone(work: Callable[[int, int, int], None], thread: int, first: int, last: int) -> None:
+    """work(thread, first, last) with torch on this thread only: its own threads would want the cores that are in use here, and
+    spin for a while after each of many small products. torch's number of threads belongs to the thread that sets it."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        work(thread, first, last)
+    finally:
+        torch.set_num_threads(before)
 
 
 @cache

@@ -7,7 +7,7 @@ where the dense products find them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,10 +16,11 @@ from torch import Tensor
 
 from spam_gnn.kernels.activation import back_through, dropout_scale, relu_and_drop_
 from spam_gnn.kernels.memory import fresh
-from spam_gnn.kernels.signed import Coding, added_up, check_operands, groups_of, of_sample, squares_of, thread_tables
+from spam_gnn.kernels.signed import Coding, check_operands, groups_of, of_sample, squares_of, thread_tables
 from spam_gnn.structure import Messages
 
 _BLOCK = 2048  # rows of all samples of a group together
+_Work = Callable[[int, int, int], None]  # of a thread, on rows first .. last - 1
 
 
 @dataclass(frozen=True)
@@ -54,16 +55,37 @@ def fused_layer(
     return _Layer.apply(messages, hidden, *given, positive, negative, penalty, own_weight, gamma, steps, activation)  # pyright: ignore
 
 
-def _blocks(rows: int, samples: int) -> Iterator[tuple[int, int]]:
-    size = max(1, _BLOCK * torch.get_num_threads() // samples)
-    return ((first, min(first + size, rows)) for first in range(0, rows, size))
+def _blocks(first: int, last: int, samples: int) -> Iterator[tuple[int, int]]:
+    size = max(1, _BLOCK // samples)
+    return ((begin, min(begin + size, last)) for begin in range(first, last, size))
+
+
+def _all_there(parts: tuple[Tensor | None, ...]) -> list[Tensor] | None:
+    """The parts of a sum, or None where there is nothing to add up."""
+    found = [part for part in parts if part is not None]
+    return found or None
+
+
+def _without_gradient(work: _Work) -> _Work:
+    """Whether gradients are recorded is a matter of each thread."""
+    return torch.no_grad()(work)
+
+
+def _speak(coding: Coding, h: Tensor, to_value: Tensor, v: Tensor, squares: Tensor) -> None:
+    """V = H W_v and |v_j|^2."""
+
+    def work(thread: int, first: int, last: int) -> None:  # noqa: ARG001 - threads share nothing here
+        torch.mm(h[first:last], to_value, out=v[first:last])
+        squares_of(v[first:last], squares[first:last])
+
+    coding.over_rows((0, len(h)), 1, h.shape[1], _without_gradient(work))
 
 
 class _Space:
     """Memory for one block, used again by the next."""
 
     def __init__(self, samples: int, rows: int, width: int, like: Tensor) -> None:
-        size = min(max(1, _BLOCK * torch.get_num_threads() // samples), rows) * samples
+        size = min(max(1, _BLOCK // samples), rows) * samples
         self.samples, self.flat = samples, like.new_empty(size * width)
 
     def of(self, rows: int, width: int) -> Tensor:
@@ -81,22 +103,26 @@ class _Layer(torch.autograd.Function):
         keep = any(ctx.needs_input_grad)
         samples, n, width = positive.shape[0], messages.num_nodes, to_value.shape[1]
         coding = Coding(messages, steps, float(penalty), float(own), float(gamma), halves=True)
-        v = fresh(n, width, like=hidden)
+        v, squares = fresh(n, width, like=hidden), hidden.new_empty(n)
         out, masses = fresh(samples, n, outputs.shape[1], like=hidden), fresh(samples, 2, n, like=hidden)
         codes = fresh(samples, steps if keep else 0, messages.count, like=hidden)
         for part in groups_of(samples, hidden):
-            h = of_sample(hidden, part.start)
-            torch.mm(h, to_value, out=v)
-            squares, space = squares_of(v), _Space(part.stop - part.start, n, 2 * width, hidden)
-            for rows in _blocks(n, space.samples):
-                block = h[slice(*rows)]
-                target = v[:0] if to_target is None else block @ to_target
-                base = bias if to_self is None else torch.addmm(bias, block, to_self)
-                sums = space.of(len(block), 2 * width)
-                operands = [target, v, squares, positive[part], negative[part]]
-                coding.forward(rows, operands, codes[part], sums.unflatten(2, (2, width)), masses[part], keep)
-                for k in range(space.samples):
-                    torch.addmm(base, sums[k], outputs, out=out[part.start + k, slice(*rows)])
+            h, count = of_sample(hidden, part.start), part.stop - part.start
+
+            def listen(thread: int, first: int, last: int, h: Tensor = h, part: slice = part, count: int = count) -> None:  # noqa: ARG001
+                space = _Space(count, last - first, 2 * width, hidden)
+                for rows in _blocks(first, last, count):
+                    block = h[slice(*rows)]
+                    target = v[:0] if to_target is None else block @ to_target
+                    base = bias if to_self is None else torch.addmm(bias, block, to_self)
+                    sums = space.of(len(block), 2 * width)
+                    operands = [target, v, squares, positive[part], negative[part]]
+                    coding.forward(rows, operands, codes[part], sums.unflatten(2, (2, width)), masses[part], keep)
+                    for k in range(count):
+                        torch.addmm(base, sums[k], outputs, out=out[part.start + k, slice(*rows)])
+
+            _speak(coding, h, to_value, v, squares)
+            coding.over_rows((0, n), count, width, _without_gradient(listen))
         if activation is not None:
             relu_and_drop_(out, activation.rate, activation.generator)
         if keep:
@@ -125,11 +151,13 @@ class _Backward:
         self.to_hidden = fresh(*self.hidden.shape, like=self.hidden)
         self.to_signs = [fresh(*self.positive.shape, like=self.positive) for _ in range(2)]
         weights = (self.to_value, self.to_target, self.to_self, self.outputs, self.bias)
-        self.to_weights = [None if w is None else torch.zeros_like(w) for w in weights]
+        threads = max(1, torch.get_num_threads())  # each adds up its own, in an order that does not depend on the others
+        self.by_thread = [[None if w is None else torch.zeros_like(w) for w in weights] for _ in range(threads)]
         self.scalars = torch.zeros(3, dtype=torch.float64)
 
     def run(self) -> tuple[Tensor | None, ...]:
-        self.values = fresh(self.hidden.shape[1], self.to_value.shape[1], like=self.hidden)
+        n, width = self.hidden.shape[1], self.to_value.shape[1]
+        self.values, self.squares = fresh(n, width, like=self.hidden), self.hidden.new_empty(n)
         tables = thread_tables(self.values)
         for part in groups_of(self.positive.shape[0], self.hidden):
             self._group(part, tables)
@@ -138,34 +166,53 @@ class _Backward:
                     table.zero_()
         scalars = self.scalars.to(self.hidden.dtype)
         own, gamma, penalty = scalars[0], scalars[1], scalars[2]
-        return None, self.to_hidden, *self.to_weights, *self.to_signs, penalty, own, gamma, None, None
+        to_weights = [None if w is None else torch.stack(w).sum(0) for w in map(_all_there, zip(*self.by_thread, strict=True))]
+        return None, self.to_hidden, *to_weights, *self.to_signs, penalty, own, gamma, None, None
 
     def _group(self, part: slice, tables: list[tuple[Tensor, Tensor]]) -> None:
         h, to_h = (of_sample(t, part.start) for t in (self.hidden, self.to_hidden))
-        v = torch.mm(h, self.to_value, out=self.values)  # made again: kept for all samples it is a quarter of a layer's memory
-        n, width, out_width = *v.shape, self.outputs.shape[1]
-        squares, samples = squares_of(v), part.stop - part.start
-        flows, sums, received = (_Space(samples, n, w, h) for w in (2 * width, 2 * width, out_width))
-        for rows in _blocks(n, samples):
+        (n, width), samples = self.values.shape, part.stop - part.start
+        _speak(self.coding, h, self.to_value, self.values, self.squares)  # again: kept for all samples it is much memory
+
+        def listen(thread: int, first: int, last: int) -> None:
+            self._rows(part, first, last, tables[thread], self.by_thread[thread])
+
+        def speak(thread: int, first: int, last: int) -> None:
+            block, to_block, to_values = h[first:last], to_h[first:last], tables[0][0][first:last]
+            for other, _ in tables[1:]:
+                to_values.add_(other[first:last])
+            to_block.addmm_(to_values, self.to_value.t())
+            to_weight = self.by_thread[thread][0]
+            assert to_weight is not None
+            to_weight.addmm_(block.t(), to_values)
+
+        self.coding.over_rows((0, n), samples, width, _without_gradient(listen))
+        for _, scalars in tables:
+            self.scalars.add_(scalars)
+        self.coding.over_rows((0, n), samples, width, _without_gradient(speak))
+
+    def _rows(
+        self, part: slice, first: int, last: int, table: tuple[Tensor, Tensor], to_weights: list[Tensor | None]
+    ) -> None:
+        """What rows first .. last - 1 hear, block by block: one thread's share of a group."""
+        h, to_h = (of_sample(t, part.start) for t in (self.hidden, self.to_hidden))
+        width, out_width, samples = self.values.shape[1], self.outputs.shape[1], part.stop - part.start
+        flows, sums, received = (_Space(samples, last - first, w, h) for w in (2 * width, 2 * width, out_width))
+        for rows in _blocks(first, last, samples):
             block = h[slice(*rows)]
-            target = v[:0] if self.to_target is None else block @ self.to_target
+            target = self.values[:0] if self.to_target is None else block @ self.to_target
             incoming = self._incoming(part, rows, received.of(len(block), out_width))
             flow, halves = flows.of(len(block), 2 * width), sums.of(len(block), 2 * width)
             for k in range(samples):
                 torch.mm(incoming[k], self.outputs.t(), out=flow[k])
             to_target = torch.zeros_like(target)
-            operands = [target, v, squares, self.positive[part], self.negative[part]]
+            operands = [target, self.values, self.squares, self.positive[part], self.negative[part]]
             self.coding.backward(
                 rows, operands, self.codes[part], halves.unflatten(2, (2, width)), self.masses[part],
                 flow.unflatten(2, (2, width)), self.to_masses[part], to_target,
-                [t[part] for t in self.to_signs], tables,
+                [t[part] for t in self.to_signs], [table],
             )  # fmt: skip
-            self._dense(block, incoming, halves, to_target, to_h[slice(*rows)])
-        to_values, scalars = added_up(tables)
-        self.scalars.add_(scalars)
-        to_h.addmm_(to_values, self.to_value.t())
-        assert self.to_weights[0] is not None
-        self.to_weights[0].addmm_(h.t(), to_values)
+            self._dense(block, incoming, halves, to_target, to_h[slice(*rows)], to_weights)
 
     def _incoming(self, part: slice, rows: tuple[int, int], space: Tensor) -> Tensor:
         """The gradient of the layer before its activation, (K, rows, o)."""
@@ -177,9 +224,12 @@ class _Backward:
                 back_through(self.flow[place], self.out[place], self.scale, space[k])
         return space
 
-    def _dense(self, block: Tensor, incoming: Tensor, halves: Tensor, to_target: Tensor, to_block: Tensor) -> None:
+    def _dense(
+        self, block: Tensor, incoming: Tensor, halves: Tensor, to_target: Tensor, to_block: Tensor,
+        to_weights: list[Tensor | None],
+    ) -> None:  # fmt: skip
         """Weights and input: `block` (rows, d_in) of the input, what came in (K, rows, o), halves (K, rows, 2 d)."""
-        _, for_target, for_self, for_outputs, for_bias = self.to_weights
+        _, for_target, for_self, for_outputs, for_bias = to_weights
         assert for_outputs is not None
         assert for_bias is not None
         for_outputs.addmm_(halves.flatten(0, 1).t(), incoming.flatten(0, 1))

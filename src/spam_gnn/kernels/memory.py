@@ -20,6 +20,7 @@ SMALLEST = 1 << 20  # bytes under which the allocator has memory at hand anyway
 LARGEST = 100 << 20  # bytes of a block above which it is given back: where tensors are that large, memory is scarce
 LIMIT = 1 << 29  # bytes kept while nobody uses them
 WASTE = 1.25  # a block serves tensors of its size divided by this, and larger ones
+LINE = 64  # bytes of a cache line: tensors begin with one, so that no row of a usual width lies in one more than it fills
 
 
 class Blocks:
@@ -58,8 +59,9 @@ def fresh(*shape: int, like: Tensor, blocks: Blocks = _BLOCKS) -> Tensor:
     size = int(np.prod(shape, dtype=np.int64)) * kind.itemsize
     if size < SMALLEST:
         return torch.from_numpy(np.empty(shape, kind))
-    block = blocks.take(size)
-    numbers = block[:size].view(kind).reshape(shape)
+    block = blocks.take(size + LINE)
+    start = -block.ctypes.data % LINE
+    numbers = block[start : start + size].view(kind).reshape(shape)
     owner = numbers.view()  # the one that the tensor's storage refers to, whatever becomes of the tensor's views
     weakref.finalize(owner, blocks.give, block).atexit = False
     return torch.from_numpy(owner)

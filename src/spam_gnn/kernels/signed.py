@@ -101,7 +101,8 @@ class Coding:
     gamma: float = 1.0
     halves: bool = False
 
-    def _over_rows(self, rows: tuple[int, int], samples: int, width: int, work: Any) -> int:
+    def over_rows(self, rows: tuple[int, int], samples: int, width: int, work: Any) -> int:
+        """`compiled.over_rows` for a pass over the neighbours of some rows."""
         share = (rows[1] - rows[0]) / max(self.messages.num_nodes, 1)
         cost = self.messages.count * share * samples * width * (1 + 2 * self.steps)
         return over_rows(array(self.messages.row_pointer), int(cost), work, *rows)
@@ -121,7 +122,7 @@ class Coding:
         def work(thread: int, first: int, last: int) -> None:  # noqa: ARG001 - threads share nothing here
             signed_loops.forward(first, last, rows[0], *inputs, *results, self.steps, keep, self.halves)
 
-        self._over_rows(rows, operands[3].shape[0], operands[1].shape[1], work)
+        self.over_rows(rows, operands[3].shape[0], operands[1].shape[1], work)
 
     def backward(
         self, rows: tuple[int, int], operands: list[Tensor], codes: Tensor, sums: Tensor, masses: Tensor, flows: Tensor,
@@ -137,12 +138,12 @@ class Coding:
                 first, last, rows[0], *inputs, *arrays, self.steps, self.halves, target, to_values, *signs, to_scalars
             )
 
-        self._over_rows(rows, operands[3].shape[0], operands[1].shape[1], work)
+        self.over_rows(rows, operands[3].shape[0], operands[1].shape[1], work)
 
 
-def squares_of(values: Tensor) -> Tensor:
+def squares_of(values: Tensor, out: Tensor | None = None) -> Tensor:
     """|v_j|^2 of each row, (n,)."""
-    out = values.new_empty(values.shape[0])
+    out = values.new_empty(values.shape[0]) if out is None else out
     signed_loops.row_squares(array(values), out.numpy())
     return out
 

@@ -59,10 +59,10 @@ def _entry(context: Any, builder: Any, kind: Any, value: Any, place: Any) -> Any
 
 
 def _add_tiles(
-    typing: Any, out: Any, place: Any, values: Any, nodes: Any, weights: Any, begin: Any, count: Any  # noqa: ARG001
+    typing: Any, out: Any, place: Any, values: Any, nodes: Any, start: Any, weights: Any, begin: Any, count: Any  # noqa: ARG001
 ) -> Any:
-    """add_tiles(out, place, values, nodes, weights, begin, count): out_place += sum_e weight_{begin + e} v_e, in whole tiles;
-    returns how many columns were done."""
+    """add_tiles(out, place, values, nodes, start, weights, begin, count): out_place += sum_e weight_{begin + e} v of node
+    start + e, in whole tiles; returns how many columns were done."""
 
     def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         into, rows = (_Rows(context, builder, signature.args[i], arguments[i]) for i in (0, 2))
@@ -72,9 +72,9 @@ def _add_tiles(
             sums = [cgutils.alloca_once(builder, into.vector) for _ in addresses]
             for total, start in zip(sums, into.loaded(addresses), strict=True):
                 builder.store(start, total)
-            with cgutils.for_range(builder, arguments[6]) as loop:
-                node = _entry(context, builder, signature.args[3], arguments[3], loop.index)
-                weight = _entry(context, builder, signature.args[4], arguments[4], builder.add(arguments[5], loop.index))
+            with cgutils.for_range(builder, arguments[7]) as loop:
+                node = _entry(context, builder, signature.args[3], arguments[3], builder.add(arguments[4], loop.index))
+                weight = _entry(context, builder, signature.args[5], arguments[5], builder.add(arguments[6], loop.index))
                 spread = _broadcast(builder, weight, into.vector)
                 for total, vector in zip(sums, rows.loaded(rows.tile(node, column)), strict=True):
                     product = builder.fmul(spread, vector, flags=_MATHS)
@@ -84,7 +84,7 @@ def _add_tiles(
 
         return _each_tile(builder, into, tile)
 
-    return types.intp(out, types.intp, values, nodes, weights, types.intp, types.intp), emit
+    return types.intp(out, types.intp, values, nodes, types.intp, weights, types.intp, types.intp), emit
 
 
 def _dot_tiles(typing: Any, table: Any, place: Any, values: Any, nodes: Any, count: Any, out: Any) -> Any:  # noqa: ARG001

@@ -30,6 +30,8 @@ from torch.nn import functional as F
 from spam_gnn.features import FeatureMatrix
 from spam_gnn.graph import Graph
 from spam_gnn.initial import glorot
+from spam_gnn.kernels import chosen
+from spam_gnn.kernels.belief import Mirrored, propagate
 from spam_gnn.kernels.csr import edge_dot
 from spam_gnn.kernels.segments import segment_sum
 from spam_gnn.posterior.base import ABSENT, NEGATIVE, POSITIVE, SignDistribution, SignPosterior, edge_evidence, symmetrise
@@ -75,9 +77,13 @@ class BeliefPosterior(SignPosterior):
         logits = self._feature_logits(graph.features, generator)
         log_u = self._log_beliefs(logits, graph, context)
         weights = self._sign_weights(log_u, graph)  # (3, C, C)
-        boost = self._boost(edge_evidence(graph))  # (3, m)
-        if self.config.rounds == 0:
-            return SignDistribution(self._judge_by_nodes(graph, log_u.exp(), weights, boost), (logits,))
+        evidence, rounds = edge_evidence(graph), self.config.rounds
+        if rounds == 0:
+            return SignDistribution(self._judge_by_nodes(graph, log_u.exp(), weights, self._boost(evidence)), (logits,))
+        if chosen("auto", log_u.device) == "fused" and not graph.directed:
+            log_prob, marginal = propagate(mirrored(graph), log_u, weights, self._rest(evidence), self._weight(graph), rounds)
+            return SignDistribution(log_prob, (logits, marginal))
+        boost = self._boost(evidence)
         at_target, marginal = self._propagate(graph, log_u, weights, boost)
         log_prob = self._judge_by_cavity(graph, at_target, weights, boost)
         return SignDistribution(log_prob, (logits, marginal))
@@ -134,9 +140,12 @@ class BeliefPosterior(SignPosterior):
 
     def _boost(self, evidence: Tensor) -> Tensor:
         """(3, m): the label-free evidence (m, 2) as a factor for z = +1 against the other two, mean one over signs."""
-        odds = evidence @ self.evidence
-        rest = 1.0 / (2.0 + odds.exp())
+        rest = self._rest(evidence)
         return torch.stack([rest, rest, 1.0 - 2.0 * rest]) * 3.0
+
+    def _rest(self, evidence: Tensor) -> Tensor:
+        """(m,): a third of that factor for z = -1 and for z = 0."""
+        return 1.0 / (2.0 + (evidence @ self.evidence).exp())
 
     def _judge_by_nodes(self, graph: Graph, belief: Tensor, weights: Tensor, boost: Tensor) -> Tensor:
         """Edge posterior from node beliefs, as sampled products: no (m x C) tensor."""
@@ -206,6 +215,12 @@ class BeliefPosterior(SignPosterior):
         belief = log_u.exp().t()  # (C, n); r is symmetric, so one edge of each pair says it all
         joint = ((log_r.exp() @ belief).index_select(1, target) * belief.index_select(1, source)).sum(0)
         return (joint + _FLOOR).log().mean() if joint.numel() else joint.sum()
+
+
+def mirrored(graph: Graph) -> Mirrored:
+    """The structure of an undirected graph as the compiled loops read it."""
+    source, target = graph.edge_index
+    return Mirrored(graph.pointer, source, target, graph.reverse, graph.pairs.edge)
 
 
 def _cavity(belief: Tensor, end: Tensor, heard: Tensor | None) -> Tensor:
