@@ -27,8 +27,8 @@ from matplotlib import pyplot as plt
 
 STORE = HERE.parent / "runs" / "speed" / commit()
 ABOUT = (
-    "SpaM (posterior on, unrolled coder with T = 3, L = 2, width 64; K in the name) beside PyG's GCN and GAT (two layers, "
-    "width 64, one head, no dropout on the input). One process, one thread, taking turns; CPU seconds, median ± half the "
+    "SpaM (posterior on, unrolled coder with T = 3, L = 2, width 64; K in the name; spam-default is the default preset, with "
+    "its trusting network) beside PyG's GCN and GAT (two layers, width 64, one head, no dropout on the input). One process, one thread, taking turns; CPU seconds, median ± half the "
     "quartile distance. "
     "SpaM predicts with K = 8. Peak memory is that of a process of its own, libraries included. `python benchmarks/speed.py`"
 )
@@ -102,7 +102,7 @@ def growth(results: list[dict[str, Any]]) -> str:
 
 def picture(results: list[dict[str, Any]]) -> None:
     figure, axes = plt.subplots(figsize=(6.4, 4.2), dpi=150)
-    for model, colour in zip(MODELS, ("#888888", "#c2571a", "#4a90c2", "#17456b"), strict=True):
+    for model, colour in zip(MODELS, ("#888888", "#c2571a", "#4a90c2", "#17456b", "#2e8b57"), strict=True):
         points = sorted((f["messages"], f["models"][model]["train_seconds"]) for f in results)
         axes.loglog(*zip(*points, strict=True), "o-", color=colour, label=model, markersize=4, linewidth=1.2)
     axes.set_xlabel("messages (directed edges)")

@@ -21,7 +21,7 @@ from spam_gnn.randomness import library_draws, stream
 from spam_gnn.training import TrainConfig, make_optimiser
 
 WIDTH, STEPS, PREDICT_SAMPLES = 64, 3, 8
-MODELS = ("gcn", "gat", "spam-k1", "spam-k4")
+MODELS = ("gcn", "gat", "spam-k1", "spam-k4", "spam-default")
 NAMED = ("texas", "squirrel", "pubmed", "cornell5", "minesweeper")
 RANDOM = ("random:1e5", "random:1e6", "random:1e7")
 
@@ -119,10 +119,13 @@ def reference_work(kind: str, graph: Graph) -> Work:
     return Work(epoch, predict)
 
 
-def spam_work(samples: int, graph: Graph, settings: dict[str, Any] | None = None) -> Work:
-    """SpaM with its posterior on, T = 3 coder steps, two layers of width 64."""
-    base = SpaMConfig(hidden=WIDTH, layers=2, coder="unrolled", coder_steps=STEPS, samples=samples)
-    config = base.with_settings(settings or {})
+def with_samples(samples: int) -> SpaMConfig:
+    """SpaM with its posterior on, T = 3 coder steps, two layers of width 64, as the paper has it: sampled graphs alone."""
+    return SpaMConfig(hidden=WIDTH, layers=2, coder="unrolled", coder_steps=STEPS, samples=samples, trusted=())
+
+
+def spam_work(config: SpaMConfig, graph: Graph) -> Work:
+    """An epoch and a prediction of SpaM."""
     model = SpaM(graph.num_features, graph.num_classes, config)
     model.begin(graph, 0)
     prepared = model.prepare(graph)
@@ -140,9 +143,10 @@ def spam_work(samples: int, graph: Graph, settings: dict[str, Any] | None = None
 
 
 def work_named(model: str, graph: Graph, settings: dict[str, Any] | None = None) -> Work:
-    """`gcn`, `gat`, or `spam-kN` with N samples while training."""
-    if model.startswith("spam-k"):
-        return spam_work(int(model.removeprefix("spam-k")), graph, settings)
+    """`gcn`, `gat`, `spam-default`, the default preset, or `spam-kN` with N samples while training."""
+    if model.startswith("spam-"):
+        base = SpaMConfig() if model == "spam-default" else with_samples(int(model.removeprefix("spam-k")))
+        return spam_work(base.with_settings(settings or {}), graph)
     return reference_work(model, graph)
 
 

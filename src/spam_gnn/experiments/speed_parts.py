@@ -14,9 +14,8 @@ import torch
 from sklearn.linear_model import Lasso
 
 from spam_gnn.coding.exact import ExactCoder
-from spam_gnn.config import SpaMConfig
 from spam_gnn.configured import drawn_signs
-from spam_gnn.experiments.speed import STEPS, WIDTH, Times, graph_named, take_turns, work_named
+from spam_gnn.experiments.speed import WIDTH, Times, graph_named, take_turns, with_samples, work_named
 from spam_gnn.kernels.csr import gather_sum
 from spam_gnn.model import SpaM
 from spam_gnn.objective import objective
@@ -29,7 +28,7 @@ from spam_gnn.training import TrainConfig, make_optimiser
 def parts_of_epoch(name: str, samples: int = 4, repeats: int = 7) -> dict[str, float]:
     """Median seconds of each part of an epoch, and of one CSR product over the same messages (`csr product`)."""
     graph = graph_named(name)
-    config = SpaMConfig(hidden=WIDTH, layers=2, coder="unrolled", coder_steps=STEPS, samples=samples)
+    config = with_samples(samples)
     model = SpaM(graph.num_features, graph.num_classes, config)
     model.begin(graph, 0)
     prepared, optimiser = model.prepare(graph), make_optimiser(model, TrainConfig())
