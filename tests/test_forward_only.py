@@ -42,7 +42,7 @@ def test_prediction_is_the_forward_pass(coder, settings, monkeypatch):
         model.begin(graph, 0)
         prepared = model.prepare(graph)
         assert forward_only.serves(model.config)
-        got = model.predict(prepared, 5, samples=8)
+        got = model.readings(prepared, 5, samples=8)[0]
         with torch.no_grad():
             wanted = model(prepared, graph.train_mask, seed=5, samples=8).prediction
         torch.testing.assert_close(got.log_prob, wanted.log_prob, atol=1e-5, rtol=1e-5)
@@ -110,7 +110,7 @@ def test_what_these_loops_do_not_know_goes_the_other_way(setting):
     prepared = model.prepare(graph)
     with torch.no_grad():
         wanted = model(prepared, graph.train_mask, seed=0, samples=3).prediction.log_prob
-    assert torch.equal(model.predict(prepared, 0, samples=3).log_prob, wanted)
+    assert torch.equal(model.readings(prepared, 0, samples=3)[0].log_prob, wanted)
 
 
 def test_shapes_that_do_not_fit_are_refused():

@@ -113,7 +113,8 @@ class SpaMConfig:
     def trusting(self, layers: int) -> SpaMConfig:
         """The settings of a network that takes every edge as observed: a residual one, since nothing is drawn away."""
         return replace(
-            self, posterior="none", layers=layers, residual=True, coder="uniform", self_term=True, aggregate="normalised"
+            self, posterior="none", layers=layers, residual=True, coder="uniform", self_term=True, aggregate="normalised",
+            gamma_mode="fixed",
         )
 
     def with_settings(self, settings: dict[str, Any]) -> SpaMConfig:
