@@ -78,7 +78,7 @@ class SpaM(NodeModel):
             SignedNetwork(num_features, num_classes, c.trusting(depth), stream(seed, "trusting", place), position=width)
             for place, depth in enumerate(depths)
         ])  # fmt: skip
-        self.shares = Shares(("judged", *(f"trusted {depth}" for depth in depths)))
+        self.shares = Shares(("judged", *(f"trusted ({depth} layers)" for depth in depths)))
         self.scaler = FeatureScaler(num_features, c.scaling)
 
     def prepare(self, graph: Graph) -> Graph:

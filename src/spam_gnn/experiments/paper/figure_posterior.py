@@ -101,14 +101,14 @@ def _density(records: Sequence[Record], kind: str, sign: str) -> list[float]:
 def _draw_ablations(ax: Any, groups: dict[Label, list[Record]], found: dict[Label, Spread]) -> None:
     for shift, model in enumerate(MODELS):
         for place, ablation in enumerate(ABLATIONS):
-            at = place + 0.36 * (shift - 0.5)
+            at = place + 0.26 * (shift - (len(MODELS) - 1) / 2)  # side by side around the tick
             if (model, ablation) not in found:
                 continue
             spread = found[model, ablation]
             ax.errorbar(at, spread.mean, yerr=spread.std, fmt=drawing.MARKS[shift], color=drawing.PALETTE[shift], capsize=3,
                         markersize=6, label=model if place == 0 else None)  # fmt: skip
             values = [accuracy(r) for r in groups[model, ablation]]
-            ax.plot([at + 0.1] * len(values), values, ".", color=drawing.PALETTE[shift], alpha=0.35, markersize=4)
+            ax.plot([at + 0.08] * len(values), values, ".", color=drawing.PALETTE[shift], alpha=0.35, markersize=4)
     ax.set_xticks(range(len(ABLATIONS)), list(ABLATIONS))
     ax.set_xlim(-0.6, len(ABLATIONS) - 0.4)
     drawing.label(ax, "Ablations", "", "test accuracy, %")
