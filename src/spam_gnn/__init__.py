@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import importlib
+import os
 from typing import TYPE_CHECKING, Any
 
 from spam_gnn.version import __version__
+
+# Read by OpenMP when torch is loaded: its idle threads sleep instead of spinning on the cores that the compiled loops use in
+# between (benchmarks/speed.md). Without effect where torch was loaded before, or where the user has set it.
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 if TYPE_CHECKING:
     from spam_gnn.config import SpaMConfig
