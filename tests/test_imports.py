@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import ast
 import graphlib
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import spam_gnn
@@ -51,3 +54,13 @@ def test_nobody_imports_the_command_line():
 def test_every_public_name_can_be_imported():
     for name in spam_gnn.__all__:
         assert getattr(spam_gnn, name) is not None
+
+
+def test_idle_threads_sleep_unless_the_user_says_otherwise():
+    """Set before torch is loaded, which is when OpenMP reads it; a value of the user's stays."""
+    code = "import sys, os, spam_gnn; print(os.environ['OMP_WAIT_POLICY'], 'torch' in sys.modules)"
+    for given, wanted in ((None, "passive False"), ("active", "active False")):
+        environment = {name: value for name, value in os.environ.items() if name != "OMP_WAIT_POLICY"}
+        environment |= {"OMP_WAIT_POLICY": given} if given else {}
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
+        assert done.stdout.strip() == wanted
