@@ -124,6 +124,14 @@ def test_an_unfinished_study_says_so(tmp_path, records):
     assert verdict.startswith("Not complete, 9 of 10 runs so far.")
 
 
+def test_a_figure_of_some_of_its_runs_says_so_too(tmp_path, records):
+    study = Study("half", "Half of it", lambda store: [], lambda rows: StudyResult("text\n", verdict="It held."))
+    waiting = {**records[0], "status": "missing"}
+    assert publish(study, [records[0], waiting], tmp_path).verdict == "Not complete, 1 of 2 runs so far. It held."
+    assert "**Not complete, 1 of 2 runs so far. It held.**" in (tmp_path / "half.md").read_text()
+    assert publish(study, [records[0]], tmp_path).verdict == "It held."
+
+
 def test_formats_escape_what_they_must():
     table = ResultTable("t", ("a|b", "50 %"), (("x_y & <z>", 1.23456), ("none", None)), frozenset({(0, 1)}))
     assert r"x\_y \& $<$z>" in table.latex()

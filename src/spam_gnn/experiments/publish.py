@@ -6,6 +6,7 @@ import io
 import os
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from spam_gnn.experiments.records import compact, read_records, write_records
@@ -16,6 +17,7 @@ from spam_gnn.report.exhibit import ResultFigure
 from spam_gnn.report.study_page import render_studies
 
 RECORDS = "records"
+_UNFINISHED = "Not complete"  # as `Comparison.progress` says it
 _FIRST = ("table-main", "table-homophilic", "table-attacked", "table-large")  # the others follow by name
 _INTRODUCTION = """# Results
 
@@ -34,7 +36,8 @@ def publish(study: Study, records: Sequence[Record], out: Path) -> StudyResult:
 
 def publish_again(study: Study, out: Path) -> StudyResult:
     """Render a study from its compact records, so that tables are the same with and without the store."""
-    result = study.render(read_records(out / RECORDS / f"{study.name}.jsonl"))
+    records = read_records(out / RECORDS / f"{study.name}.jsonl")
+    result = _said_if_unfinished(study.render(records), records)
     for table in result.tables:
         write_durably(out / f"{table.name}.csv", table.csv().encode())
         write_durably(out / f"{table.name}.tex", table.latex().encode())
@@ -43,6 +46,14 @@ def publish_again(study: Study, out: Path) -> StudyResult:
     parts += [f"![{figure.caption}]({figure.name}.png)\n\n*{figure.caption}*" for figure in drawn]
     write_durably(out / f"{study.name}.md", ("\n\n".join(part for part in parts if part) + "\n").encode())
     return result
+
+
+def _said_if_unfinished(result: StudyResult, records: Sequence[Record]) -> StudyResult:
+    """A verdict on some of the runs must not read like one on all of them."""
+    missing = sum(record["status"] == "missing" for record in records)
+    if not missing or result.verdict.startswith(_UNFINISHED):
+        return result
+    return replace(result, verdict=f"{_UNFINISHED}, {len(records) - missing} of {len(records)} runs so far. {result.verdict}")
 
 
 def _write_figure(figure: ResultFigure, out: Path) -> bool:
