@@ -125,7 +125,7 @@ def test_an_unfinished_study_says_so(tmp_path, records):
 
 
 def test_a_figure_of_some_of_its_runs_says_so_too(tmp_path, records):
-    study = Study("half", "Half of it", lambda store: [], lambda rows: StudyResult("text\n", verdict="It held."))
+    study = Study("half", "Half of it", lambda _: [], lambda _: StudyResult("text\n", verdict="It held."))
     waiting = {**records[0], "status": "missing"}
     assert publish(study, [records[0], waiting], tmp_path).verdict == "Not complete, 1 of 2 runs so far. It held."
     assert "**Not complete, 1 of 2 runs so far. It held.**" in (tmp_path / "half.md").read_text()
