@@ -132,6 +132,14 @@ def test_a_figure_of_some_of_its_runs_says_so_too(tmp_path, records):
     assert publish(study, [records[0]], tmp_path).verdict == "It held."
 
 
+def test_records_without_their_page_do_not_stop_the_others(tmp_path, records):
+    """As a kill between the two leaves them."""
+    publish(table_main.STUDY, records, tmp_path / "results")
+    write_records(tmp_path / "results" / "records" / "theory.jsonl", [])
+    assemble(tmp_path / "results", tmp_path / "RESULTS.md")
+    assert "Heterophilic benchmarks" in (tmp_path / "RESULTS.md").read_text()
+
+
 def test_formats_escape_what_they_must():
     table = ResultTable("t", ("a|b", "50 %"), (("x_y & <z>", 1.23456), ("none", None)), frozenset({(0, 1)}))
     assert r"x\_y \& $<$z>" in table.latex()

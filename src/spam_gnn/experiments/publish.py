@@ -82,6 +82,8 @@ def assemble(out: Path, page: Path) -> None:
     where = os.path.relpath(out, page.parent)
     sections = []
     for study in published_studies(out):
+        if not (out / f"{study.name}.md").exists():  # stopped between its records and what is made of them
+            continue
         text = (out / f"{study.name}.md").read_text()
         text = re.sub(r"\]\((?!https?:)([^)#]+)\)", lambda m: f"]({where}/{m[1]})", text)
         sections.append(f"#{text}")  # one level down
