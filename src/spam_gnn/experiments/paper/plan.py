@@ -16,7 +16,8 @@ EQUAL_BUDGET = {"epochs": 200, "patience": 60}  # for every system, whatever its
 ALONE: dict[str, Any] = {"trusted": ()}  # SpaM as the paper has it: the network on sampled graphs, no other reading
 BUDGET_SENTENCE = (
     "Every system has the same budget: at most 200 epochs, stopped after 60 without a better validation accuracy, its own "
-    "default settings, no tuning per dataset; the epoch is chosen on validation nodes and the test nodes are read once."
+    "default settings, no tuning per dataset; the epoch is chosen on validation nodes and the test nodes are read once. "
+    "SpaM trains two networks within that budget."
 )
 
 
