@@ -96,7 +96,7 @@ class Plan:
 def bytes_whole(sizes: Sizes, c: SpaMConfig) -> float:
     """Peak of training on the whole graph and predicting it at once."""
     samples = max(c.samples, 1)
-    # a trusting network holds what the judging one holds of a single sample
+    # reasoned, not measured: a trusting network holds what the judging one holds of a single sample
     states = (_EPOCH["state"] * c.layers + _EPOCH["flow"]) * samples + sum(
         _EPOCH["state"] * layers + _EPOCH["flow"] for layers in c.trusted
     )

@@ -158,13 +158,11 @@ class SpaM(NodeModel):
             (messages,) = network.neighbours(graph)
             signs = sign_table(distribution, graph, samples, seed, messages, per_pair=c.per_pair)
             return Prediction.uniform(network.on_drawn(graph, distribution, signs))
-        signs = self._signs(graph, distribution, samples, seed, "predict", 0)
+        signs = self._used(drawn_signs(c, graph, distribution, samples, seed, "predict", 0))
         return Prediction(network(graph, distribution, signs, None)[0], signs.log_weight)
 
-    def _signs(
-        self, graph: Graph, distribution: SignDistribution | None, samples: int, seed: int, purpose: str, epoch: int
-    ) -> SignedGraphs:
-        signs = drawn_signs(self.config, graph, distribution, samples, seed, purpose, epoch)
+    def _used(self, signs: SignedGraphs) -> SignedGraphs:
+        """The graphs as the layers see them: without the sign where it is not used, every present edge supports."""
         if self.config.use_sign:
             return signs
         return SignedGraphs(signs.presence, torch.zeros_like(signs.negative), signs.log_weight)
@@ -198,8 +196,8 @@ class SpaM(NodeModel):
         """
         distribution = None if self.posterior is None else self.posterior(graph, context, generator)
         if signs is None:
-            signs = self._signs(graph, distribution, samples or self.config.predict_samples, seed, purpose, epoch)
-        elif not self.config.use_sign:
-            signs = SignedGraphs(signs.presence, torch.zeros_like(signs.negative), signs.log_weight)
+            count = samples or self.config.predict_samples
+            signs = drawn_signs(self.config, graph, distribution, count, seed, purpose, epoch)
+        signs = self._used(signs)
         log_prob, norms = self.network(graph, distribution, signs, generator)
         return Outcome(Prediction(log_prob, signs.log_weight), distribution, signs, norms)
