@@ -275,9 +275,9 @@ def test_a_published_figure_is_recognised_within_two_deviations_and_not_above(re
     assert "MLP" in result.verdict.partition("not yet")[2]  # one dataset is not enough
 
 
-def test_runs_with_stated_settings_are_held_against_their_own_source_only(monkeypatch):
+def test_runs_with_stated_settings_are_held_against_their_own_source_only(monkeypatch, tmp_path):
     monkeypatch.setattr(table_published, "present", tuple)
-    planned = table_published.specs(RunStore(Path("nowhere")))
+    planned = table_published.specs(RunStore(tmp_path))
     runs = [spec for spec in planned if spec.model == "gcnii" and spec.dataset == "texas"]
     equal, apart = runs[:3], runs[3:]
     assert [spec.settings.layers for spec in (*equal, *apart)] == [64] * 3 + [32] * 3
@@ -289,9 +289,9 @@ def test_runs_with_stated_settings_are_held_against_their_own_source_only(monkey
     assert found == [("paper-main", False, 58), ("gcnii", False, 58), ("glognn-table", False, 58), ("gcnii", True, 78)]
 
 
-def test_runs_on_other_splits_are_held_against_figures_of_those_splits_only(monkeypatch):
+def test_runs_on_other_splits_are_held_against_figures_of_those_splits_only(monkeypatch, tmp_path):
     monkeypatch.setattr(table_published, "present", tuple)
-    planned = table_published.specs(RunStore(Path("nowhere")))
+    planned = table_published.specs(RunStore(tmp_path))
     runs = [spec for spec in planned if spec.model == "tfe-gnn" and spec.dataset == "texas"]
     assert [spec.protocol for spec in runs] == ["geom-gcn"] * 3 + ["random:0.6/0.2/0.2"] * 3
     assert [spec.split for spec in runs] == [0, 1, 2] * 2

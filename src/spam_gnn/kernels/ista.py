@@ -6,7 +6,8 @@ For a node with target t and neighbours v_j, presence p_j = z+_j + z-_j, step s_
     x_2 = p_j a_1j + s_j (r_1 . v_j),   a_2 = S(x_2, h),      ...  up to a_T; with T = 0 every a_j is 1.
 
 L_j is the sum of |v|^2 over the present neighbours; an absent one counts itself in. `v` and `listed` say where the rows of the
-`count` neighbours are: copied side by side, or in the table of all nodes where they are too many to stay in the cache.
+`count` neighbours are: copied side by side, or in the table of all nodes where they are too many to stay in the cache. The
+first `here` of them are the present ones: the rest add nothing to any sum.
 """
 
 from __future__ import annotations
@@ -20,11 +21,11 @@ SMALLEST = 1e-8  # of a Lipschitz bound
 
 
 @inlined
-def step_sizes(presence: Any, squares: Any, count: int, step: Any) -> float:
+def step_sizes(presence: Any, squares: Any, here: int, count: int, step: Any) -> float:
     """1 / L_j from |v_j|^2; returns the bound that all present neighbours share."""
     kind = presence.dtype.type
     one, smallest, bound = kind(1.0), kind(SMALLEST), kind(0.0)
-    for q in range(count):
+    for q in range(here):
         bound += presence[q] * squares[q]
     for q in range(count):
         step[q] = one / max(bound + (one - presence[q]) * squares[q], smallest)
@@ -32,13 +33,13 @@ def step_sizes(presence: Any, squares: Any, count: int, step: Any) -> float:
 
 
 @inlined
-def residual_of(target: Any, v: Any, listed: Any, count: int, presence: Any, codes: Any, s: int, weight: Any, out: Any) -> None:
+def residual_of(target: Any, v: Any, listed: Any, here: int, presence: Any, codes: Any, s: int, weight: Any, out: Any) -> None:
     """out = t - sum_j p_j a_sj v_j, what step s + 1 looks at."""
     for x in range(target.size):
         out[x] = target[x]
-    for q in range(count):
+    for q in range(here):
         weight[q] = -presence[q] * codes[s, q]
-    add_rows(out, v, listed, weight, count)
+    add_rows(out, v, listed, weight, here)
 
 
 @inlined
@@ -55,27 +56,30 @@ def shrink(dots: Any, step: Any, penalty: Any, presence: Any, codes: Any, s: int
 
 @inlined
 def code(
-    target: Any, v: Any, listed: Any, count: int, presence: Any, step: Any, penalty: Any, codes: Any, steps: int,
+    target: Any, v: Any, listed: Any, here: int, count: int, presence: Any, step: Any, penalty: Any, codes: Any, steps: int,
     dots: Any, weight: Any, residual: Any,
 ) -> None:  # fmt: skip
     """Fill codes (T, count); `dots` holds t . v_j on entry."""
     for s in range(steps):
         if s > 0:
-            residual_of(target, v, listed, count, presence, codes, s - 1, weight, residual)
+            residual_of(target, v, listed, here, presence, codes, s - 1, weight, residual)
             row_dots(residual, v, listed, count, dots)
         shrink(dots, step, penalty, presence, codes, s, count)
 
 
 @inlined
 def step_back(
-    s: int, count: int, presence: Any, step: Any, penalty: Any, squares: Any, bound: Any, codes: Any,
+    s: int, here: int, presence: Any, step: Any, penalty: Any, squares: Any, bound: Any, codes: Any,
     to_code: Any, to_bound: Any, to_presence: Any, weight: Any,
 ) -> Any:  # fmt: skip
-    """From a_s to what made it: `weight` gets the gradient of r . v_j, `to_code` becomes that of a_{s-1}; returns lambda's."""
+    """From a_s to what made it: `weight` gets the gradient of r . v_j, `to_code` becomes that of a_{s-1}; returns lambda's.
+
+    Of the `here` present messages: to the coefficient of an absent one nothing flows back.
+    """
     kind = presence.dtype.type
     zero, one, smallest, to_penalty = kind(0.0), kind(1.0), kind(SMALLEST), kind(0.0)
     half = kind(0.5) * penalty
-    for q in range(count):
+    for q in range(here):
         a, p, size = codes[s, q], presence[q], step[q]
         g = to_code[q] if a != zero else zero  # below the threshold nothing moves
         earlier = codes[s - 1, q] if s > 0 else zero

@@ -42,19 +42,32 @@ def meet(
 
 @inlined
 def choose(
-    positive: Any, negative: Any, k: int, begin: int, degree: int, every: bool, rows: Any, all_near: Any, all_dots: Any,
+    positive: Any, negative: Any, k: int, begin: int, degree: int, rows: Any, all_near: Any, all_dots: Any,
     place: Any, listed: Any, presence: Any, near: Any, dots: Any,
 ) -> int:  # fmt: skip
-    """The messages that take part, those drawn present or every one; returns how many.
+    """All messages, those that the sample has first; returns how many these are. Sums over neighbours stop there, as the
+    others would add zero; only gradients ask for the coefficients of absent messages, which lie from the end backwards.
 
-    Signs are random, so no branch could be foretold: everything is copied, and the next copy lies over what is left out.
+    Signs are random, so no branch could be foretold: the place is computed.
     """
-    kept = 0
+    here, end = 0, degree - 1
     for q in range(degree):
         p = positive[k, begin + q] + negative[k, begin + q]
-        place[kept], listed[kept], presence[kept], near[kept], dots[kept] = q, rows[q], p, all_near[q], all_dots[q]
-        kept += 1 if every or p != 0 else 0
-    return kept
+        present = 1 if p != 0 else 0
+        at = here if present else end
+        place[at], listed[at], presence[at], near[at], dots[at] = q, rows[q], p, all_near[q], all_dots[q]
+        here, end = here + present, end - 1 + present
+    return here
+
+
+@inlined
+def in_any(positive: Any, negative: Any, begin: int, degree: int, found: Any) -> None:
+    """found_q = whether some sample has the message: only then its neighbour's values get a gradient from here."""
+    for q in range(degree):
+        found[q] = 0
+    for k in range(positive.shape[0]):
+        for q in range(degree):
+            found[q] |= 1 if positive[k, begin + q] + negative[k, begin + q] != 0 else 0
 
 
 @inlined

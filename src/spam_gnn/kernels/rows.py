@@ -115,10 +115,12 @@ def gather_rows(out: Any, values: Any, nodes: Any, count: int) -> None:
 
 
 @inlined
-def scatter_rows(values: Any, nodes: Any, rows: Any, scales: Any, others: Any, listed: Any, count: int) -> None:
-    """v of each listed node += row_e + scale_e other_e."""
+def scatter_rows(values: Any, nodes: Any, rows: Any, scales: Any, others: Any, listed: Any, wanted: Any, count: int) -> None:
+    """v of each wanted node += row_e + scale_e other_e."""
     width = values.shape[1]
     for e in range(count):
+        if not wanted[e]:
+            continue
         j, a, o = nodes[e], scales[e], listed[e]
         for x in range(width):
             values[j, x] += rows[e, x] + a * others[o, x]

@@ -15,7 +15,7 @@ import numpy as np
 from spam_gnn.kernels.combine import halves_back, keep_halves, scales_of
 from spam_gnn.kernels.compiled import compiled, inlined
 from spam_gnn.kernels.ista import code, step_sizes
-from spam_gnn.kernels.neighbourhood import PACKED, choose, longest_row, meet, part
+from spam_gnn.kernels.neighbourhood import PACKED, choose, in_any, longest_row, meet, part
 from spam_gnn.kernels.prefetch import ask_for_row
 from spam_gnn.kernels.rows import add_rows, clear_rows, fill, load, row_dots, scatter_rows
 from spam_gnn.kernels.signed_back import bounds_back, codes_back, keep_row, signs_back, spread, terms_of
@@ -52,7 +52,8 @@ def forward(
     first: int, last: int, origin: int, pointer: Any, source: Any, target: Any, values: Any, squares: Any, positive: Any,
     negative: Any, penalty: Any, own: Any, gamma: Any, codes: Any, sums: Any, masses: Any, steps: int, keep: bool, halves: bool,
 ) -> None:  # fmt: skip
-    """Rows first .. last - 1. With `keep` all coefficients go to `codes` (K, T, m); without, absent messages are skipped.
+    """Rows first .. last - 1. With `keep` all coefficients go to `codes` (K, T, m), in a row's part in the order of `choose`;
+    without, absent messages are skipped.
 
     `target` (rows, d) and `sums` (K, rows, 2, d) begin with row `origin`, `values` (n, d) and `masses` (K, 2, n) with row 0.
     """
@@ -71,18 +72,17 @@ def forward(
             load(t, target, i - origin)
             row_dots(t, v, rows, degree, all_dots)
         for k in range(positive.shape[0]):
-            count = choose(
-                positive, negative, k, begin, degree, keep, rows, all_near, all_dots, place, listed, presence, near, dots
-            )
+            here = choose(positive, negative, k, begin, degree, rows, all_near, all_dots, place, listed, presence, near, dots)
+            count = degree if keep else here
             if steps > 0:
-                step_sizes(presence, near, count, step)
-                code(t, v, listed, count, presence, step, penalty, found, steps, dots, weight, plus)
+                step_sizes(presence, near, here, count, step)
+                code(t, v, listed, here, count, presence, step, penalty, found, steps, dots, weight, plus)
             if keep:
                 for s in range(steps):
                     for q in range(count):
                         codes[k, s, begin + q] = found[s, q]
             plus_mass, minus_mass = signed_sums(
-                k, begin, place, v, listed, count, positive, negative, found, steps - 1, plus, minus,
+                k, begin, place, v, listed, here, positive, negative, found, steps - 1, plus, minus,
                 some, some_weights, others, other_weights,
             )  # fmt: skip
             masses[k, 0, i], masses[k, 1, i] = plus_mass, minus_mass
@@ -104,11 +104,12 @@ def backward(
     `flows` (K, rows, 2, d) holds the gradient of what `forward` made; with `halves` these are made again in `sums`.
     """
     longest, width, kind, terms = longest_row(pointer, first, last), values.shape[1], values.dtype, terms_of(steps)
-    numbers, lists = np.empty((13, longest), kind), np.empty((5, longest + terms), np.int64)
+    numbers, lists = np.empty((13, longest), kind), np.empty((8, longest + terms), np.int64)
     near, dots, more_dots, presence, step, weight = numbers[0], numbers[1], numbers[2], numbers[3], numbers[4], numbers[5]
     to_code, to_bound, to_presence, own_share = numbers[6], numbers[7], numbers[8], numbers[9]
-    some_weights, other_weights = numbers[10], numbers[11]
+    some_weights, other_weights, all_near = numbers[10], numbers[11], numbers[12]
     nodes, rows, order, some, others = lists[0], lists[1], lists[2], lists[3], lists[4]
+    place, listed, used = lists[5], lists[6], lists[7]
     pack, inflow = np.empty((PACKED, width), kind), np.empty((PACKED, width), kind)
     found = np.empty((max(steps, 1), longest), kind)
     share, basis = np.empty(terms * longest, kind), np.empty((terms, width), kind)
@@ -117,24 +118,27 @@ def backward(
         order[q] = q
     for i in range(first, last):
         begin, degree = pointer[i], pointer[i + 1] - pointer[i]
-        packs = meet(source, begin, degree, values, squares, nodes, rows, near, pack)
+        packs = meet(source, begin, degree, values, squares, nodes, rows, all_near, pack)
         v, into = (pack, inflow) if packs else (values, to_values)
         for q in range(degree):
             own_share[q] = 0.0
+        in_any(positive, negative, begin, degree, used)
         if packs:
             clear_rows(inflow, degree)
             for q in range(degree):
-                ask_for_row(to_values, nodes[q], width)
+                if used[q]:
+                    ask_for_row(to_values, nodes[q], width)
         if steps > 0:
             load(t, target, i - origin)
         for k in range(positive.shape[0]):
             for s in range(steps):
                 for q in range(degree):
                     found[s, q] = codes[k, s, begin + q]
+            here = choose(positive, negative, k, begin, degree, rows, all_near, all_near, place, listed, presence, near, dots)
             up_mass, down_mass = to_masses[k, 0, i], to_masses[k, 1, i]
             if halves:
                 signed_sums(
-                    k, begin, order, v, rows, degree, positive, negative, found, steps - 1, plus, minus,
+                    k, begin, place, v, listed, here, positive, negative, found, steps - 1, plus, minus,
                     some, some_weights, others, other_weights,
                 )  # fmt: skip
                 more = halves_back(plus, minus, flows, sums, k, i - origin, values, i, masses[k, 0, i], masses[k, 1, i],
@@ -145,21 +149,23 @@ def backward(
                     plus[x], minus[x] = flows[k, i - origin, 0, x], flows[k, i - origin, 1, x]
             keep_row(basis, 0, plus)
             keep_row(basis, 1, minus)
-            row_dots(plus, v, rows, degree, dots)
-            row_dots(minus, v, rows, degree, more_dots)
+            row_dots(plus, v, listed, degree, dots)
+            row_dots(minus, v, listed, degree, more_dots)
             signs_back(
-                k, begin, degree, positive, negative, found, steps, up_mass, down_mass, dots, more_dots, presence, to_code,
+                k, begin, place, degree, positive, negative, found, steps, up_mass, down_mass, dots, more_dots, to_code,
                 share, terms, to_positive, to_negative,
             )  # fmt: skip
             if steps > 0:
                 to_scalars[2] += codes_back(
-                    t, v, rows, degree, presence, near, penalty, found, steps, to_code, to_bound, to_presence, step, weight,
-                    dots, plus, share, terms, basis, to_target, i - origin,
+                    t, v, listed, here, degree, presence, near, penalty, found, steps, to_code, to_bound, to_presence, step,
+                    weight, dots, plus, share, terms, basis, to_target, i - origin,
                 )  # fmt: skip
-                bounds_back(k, begin, degree, presence, near, to_bound, to_presence, own_share, to_positive, to_negative)
-            spread(into, rows, degree, share, terms, basis, order)
+                bounds_back(
+                    k, begin, place, here, degree, presence, near, to_bound, to_presence, own_share, to_positive, to_negative
+                )
+            spread(into, listed, here, share, terms, basis, order)
         if packs:
-            scatter_rows(to_values, nodes, inflow, own_share, pack, rows, degree)
+            scatter_rows(to_values, nodes, inflow, own_share, pack, rows, used, degree)
         else:
             for q in range(degree):
                 for x in range(width):
