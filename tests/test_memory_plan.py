@@ -61,7 +61,7 @@ def test_estimates_grow_with_what_they_should():
 def test_a_graph_in_memory_is_measured():
     graph = csbm(nodes=60, seed=0)
     parts = (int(mask.sum()) for mask in (graph.train_mask, graph.val_mask))
-    assert Sizes.of_graph(graph, C) == Sizes(60, graph.num_edges, graph.x.numel(), 3, False, *parts)
+    assert Sizes.of_graph(graph, C) == Sizes(60, graph.num_edges, graph.x.numel(), 3, False, *parts, 16)
     doubled = Sizes.of_graph(replace(graph, directed=True), C)
     assert doubled.edges == 2 * graph.num_edges
 

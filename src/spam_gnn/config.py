@@ -21,6 +21,15 @@ from spam_gnn.choices import (
 )
 from spam_gnn.errors import BadInput, one_of
 
+_WORTH = 0.05
+
+
+def unlabelled_share(labelled: int, others: int) -> float:
+    """How much of the loss goes to what is guessed of nodes without a label: a tenth for every time that they outnumber the
+    labelled ones, at most one. With as many labels as nodes without there is nothing to be learned from guesses
+    (docs/trials.md)."""
+    return min(max(0.1 * (others / max(labelled, 1) - 1.0), 0.0), 1.0)
+
 
 @dataclass(frozen=True)
 class SpaMConfig:
@@ -43,6 +52,10 @@ class SpaMConfig:
     position_dropout: float = 0.2
     # layers of further networks, each of which takes every edge as observed; mixed in by shares found on validation nodes
     trusted: tuple[int, ...] = (2,)
+    agreement_weight: float = 1.0  # of a trusting network's passes agreeing on unlabelled nodes; grows with their share
+    # with fewer features none is dropped, and a deep trusting network without weight decay joins: what a node is lies around it
+    few_features: int = 16
+    deep_layers: int = 6
     # sparse signed layer
     coder: str = "uniform"  # exact, unrolled, amortised, uniform (why this one: docs/trials.md)
     coder_steps: int = 3
@@ -100,8 +113,8 @@ class SpaMConfig:
         for name in ("context", "noise_quantile", "posterior_gradient"):
             if not 0.0 <= getattr(self, name) <= 1.0:
                 raise BadInput(f"{name}: found {getattr(self, name)}; use a number from 0 to 1")
-        weights = ("sparsity_weight", "structure_weight", "belief_weight", "evidence_weight", "lesson_weight")
-        for name in (*weights, "gamma", "belief_rounds"):
+        weights = tuple(f.name for f in fields(self) if f.name.endswith("_weight"))
+        for name in (*weights, "gamma", "belief_rounds", "few_features", "deep_layers"):
             if getattr(self, name) < 0:
                 raise BadInput(f"{name}: found {getattr(self, name)}; use 0 or more")
 
@@ -109,6 +122,18 @@ class SpaMConfig:
     def preset(name: str) -> SpaMConfig:
         """`default`, the strongest found, or `paper`, the text taken literally."""
         return PRESETS[one_of(name, tuple(PRESETS), "preset")]
+
+    def depths(self, num_features: int) -> tuple[int, ...]:
+        """Layers of each trusting network. Without a posterior the only network trusts every edge itself."""
+        if self.posterior == "none" or not self.trusted:
+            return ()
+        deep = num_features < self.few_features and self.deep_layers > 0
+        return (*self.trusted, self.deep_layers) if deep else self.trusted
+
+    def passes(self, labelled: int, others: int) -> int:
+        """How often a trusting network goes over the graph in an epoch: twice where agreeing on others than the labelled nodes
+        weighs enough to be worth the time."""
+        return 2 if self.agreement_weight * unlabelled_share(labelled, others) >= _WORTH else 1
 
     def trusting(self, layers: int) -> SpaMConfig:
         """The settings of a network that takes every edge as observed: a residual one, since nothing is drawn away."""
@@ -133,7 +158,8 @@ _CHOICES = {
 PRESETS: dict[str, SpaMConfig] = {
     "default": SpaMConfig(),
     "paper": SpaMConfig(
-        trusted=(), encoder=False, position="off", norm="layer", self_term=False, residual=False,
+        trusted=(), agreement_weight=0.0, few_features=0,
+        encoder=False, position="off", norm="layer", self_term=False, residual=False,
         aggregate="plain", coder="amortised", penalty=0.05, separate_signs=False, gamma=1.0, gamma_mode="fixed",
         directions="in", posterior="gcn", context=1.0, estimator="gumbel", samples=5, predict_samples=10, prior="uniform",
         noise_rate=None, learn_noise=False, belief_weight=0.0, evidence_weight=0.0, lesson_weight=0.0,

@@ -30,7 +30,10 @@ def directions_of(config: SpaMConfig) -> tuple[Direction, ...]:
 def make_posterior(c: SpaMConfig, features: int, classes: int, generator: torch.Generator) -> SignPosterior | None:
     """The posterior a configuration names; None means that the graph is taken as given."""
     if c.posterior == "belief":
-        belief = BeliefConfig(c.posterior_hidden, c.posterior_dropout, c.belief_rounds, noise_quantile=c.noise_quantile)
+        input_dropout = 0.0 if features < c.few_features else c.posterior_dropout
+        belief = BeliefConfig(
+            c.posterior_hidden, c.posterior_dropout, input_dropout, c.belief_rounds, noise_quantile=c.noise_quantile
+        )
         return BeliefPosterior(features, classes, belief, generator)
     if c.posterior == "gcn":
         return GCNPosterior(features, classes, c.posterior_hidden, c.posterior_dropout, generator, c.kernel)

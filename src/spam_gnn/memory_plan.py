@@ -45,6 +45,7 @@ class Sizes:
         values: stored feature values.
         mapped: whether features and edges live on disk.
         labelled, validated: training and validation nodes; 0 where that is not known.
+        features: columns, which decide whether a deep network joins.
     """
 
     nodes: int
@@ -54,13 +55,14 @@ class Sizes:
     mapped: bool
     labelled: int = 0
     validated: int = 0
+    features: int = 1 << 30  # columns; unless known, many
 
     @staticmethod
     def of_folder(facts: FolderFacts, config: SpaMConfig) -> Sizes:
         """Of a converted graph that has not been opened."""
         edges = facts.mirrored if config.directions == "undirected" else facts.edges
         return Sizes(facts.nodes, edges, facts.nonzeros, len(facts.class_names), True, facts.labelled,
-                     facts.validated)  # fmt: skip
+                     facts.validated, facts.features)  # fmt: skip
 
     @staticmethod
     def of_graph(graph: Graph, config: SpaMConfig) -> Sizes:
@@ -68,7 +70,7 @@ class Sizes:
         doubled = graph.directed and config.directions == "undirected"
         values = graph.x.values().numel() if graph.x.is_sparse_csr else graph.x.numel()
         return Sizes(graph.num_nodes, graph.num_edges * (2 if doubled else 1), values, graph.num_classes, False,
-                     int(graph.train_mask.sum()), int(graph.val_mask.sum()))  # fmt: skip
+                     int(graph.train_mask.sum()), int(graph.val_mask.sum()), graph.num_features)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -96,9 +98,10 @@ class Plan:
 def bytes_whole(sizes: Sizes, c: SpaMConfig) -> float:
     """Peak of training on the whole graph and predicting it at once."""
     samples = max(c.samples, 1)
-    # reasoned, not measured: a trusting network holds what the judging one holds of a single sample
-    states = (_EPOCH["state"] * c.layers + _EPOCH["flow"]) * samples + sum(
-        _EPOCH["state"] * layers + _EPOCH["flow"] for layers in c.trusted
+    # reasoned, not measured: a pass of a trusting network holds what the judging one holds of a single sample
+    passes = c.passes(sizes.labelled, sizes.nodes - sizes.labelled) if sizes.labelled else 1
+    states = (_EPOCH["state"] * c.layers + _EPOCH["flow"]) * samples + passes * sum(
+        _EPOCH["state"] * layers + _EPOCH["flow"] for layers in c.depths(sizes.features)
     )
     return _PROCESS + _bytes_of_position(sizes, c) + (
         _EPOCH["node"] * sizes.nodes

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -15,7 +16,7 @@ from spam_gnn.forward_only import serves
 from spam_gnn.graph import Graph
 from spam_gnn.kernels import compile_ahead
 from spam_gnn.network import POSITION, SignedNetwork
-from spam_gnn.objective import objective
+from spam_gnn.objective import labelled_and_others, objective
 from spam_gnn.outcome import Outcome
 from spam_gnn.position import Position
 from spam_gnn.position_shape import PositionShape
@@ -73,7 +74,7 @@ class SpaM(NodeModel):
         self.network = SignedNetwork(
             num_features, num_classes, c, stream(seed, "weights"), position=width, hears_beliefs=hears
         )
-        depths = () if c.posterior == "none" else c.trusted  # without a posterior the network trusts every edge itself
+        depths = c.depths(num_features)
         self.trusting = nn.ModuleList([
             SignedNetwork(num_features, num_classes, c.trusting(depth), stream(seed, "trusting", place), position=width)
             for place, depth in enumerate(depths)
@@ -101,6 +102,17 @@ class SpaM(NodeModel):
         if self.position is not None:
             self.position.learn(graph, seed)
 
+    def parameter_groups(self, weight_decay: float) -> list[dict[str, Any]]:
+        """As for every model, but the weights of a deep network do not decay: few features leave little to be guarded against,
+        and what decays in every layer does not reach far (docs/trials.md)."""
+        groups = super().parameter_groups(weight_decay)
+        if len(self.trusting) > len(self.config.trusted):
+            deep = {id(parameter) for parameter in self.trusting[-1].parameters()}
+            kept = [p for p in groups[0]["params"] if id(p) not in deep]
+            spared = [p for p in groups[0]["params"] if id(p) in deep]
+            groups = [{**groups[0], "params": kept}, {**groups[1], "params": [*groups[1]["params"], *spared]}]
+        return groups
+
     def structure(self, graph: Graph) -> Graph:
         """Direction of edges kept or dropped as configured."""
         return graph.as_undirected() if self.config.directions == "undirected" else graph
@@ -117,7 +129,9 @@ class SpaM(NodeModel):
         outcome = self(
             graph, context, seed=seed, samples=self.config.samples, purpose="train", epoch=epoch, generator=generator
         )
-        trusted = self.trusted(graph, observed_signs(graph), generator)
+        observed = observed_signs(graph)
+        passes = self.config.passes(*labelled_and_others(graph))
+        trusted = list(zip(*(self.trusted(graph, observed, generator) for _ in range(passes)), strict=True))
         return objective(self.config, self.posterior, self.prior, graph, outcome, context, trusted).parts()
 
     def trusted(self, graph: Graph, signs: SignedGraphs, generator: torch.Generator | None) -> list[Tensor]:

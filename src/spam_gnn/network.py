@@ -53,6 +53,7 @@ class SignedNetwork(nn.Module):
     ) -> None:
         super().__init__()
         self.config = c = config
+        self.input_dropout = 0.0 if num_features < c.few_features else c.dropout
         self.encode_weight = nn.Parameter(glorot(num_features, c.hidden, generator)) if c.encoder else None
         self.encode_bias = nn.Parameter(torch.zeros(c.hidden)) if c.encoder else None
         beliefs = c.encoder and hears_beliefs
@@ -112,14 +113,13 @@ class SignedNetwork(nn.Module):
         """
         if self.encode_weight is None or self.encode_bias is None:
             return None
-        rate = self.config.dropout
-        hidden = features.project(self.encode_weight, rate, generator) + self.encode_bias
+        hidden = features.project(self.encode_weight, self.input_dropout, generator) + self.encode_bias
         if self.encode_belief is not None and distribution is not None:
             hidden = hidden + torch.softmax(distribution.node_logits[-1].detach(), -1) @ self.encode_belief
         if self.encode_position is not None:
             assert position is not None, "the graph was not prepared by this model"
             hidden = hidden + dropout(position, self.config.position_dropout, generator) @ self.encode_position
-        return dropout(torch.relu(hidden), rate, generator).unsqueeze(0)
+        return dropout(torch.relu(hidden), self.config.dropout, generator).unsqueeze(0)
 
     def classify(self, state: Tensor, samples: int) -> Tensor:
         """(K or 1, n, hidden) -> log p (K, n, C)."""
@@ -156,7 +156,7 @@ class SignedNetwork(nn.Module):
         conv = self.layers[0]
         if hidden is not None:
             return hidden @ conv.projections
-        return graph.features.project(conv.projections, self.config.dropout, generator).unsqueeze(0)
+        return graph.features.project(conv.projections, self.input_dropout, generator).unsqueeze(0)
 
     def _pass_fused(
         self, graph: Graph, hidden: Tensor, signs: SignedGraphs, generator: torch.Generator | None

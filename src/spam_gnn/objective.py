@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from spam_gnn.config import SpaMConfig
+from spam_gnn.config import SpaMConfig, unlabelled_share
 from spam_gnn.graph import Graph
 from spam_gnn.outcome import Outcome
 from spam_gnn.posterior import BeliefPosterior, SignPosterior, SignPrior
@@ -29,6 +29,7 @@ class Loss:
         evidence: minus the log likelihood per edge of the class compatibility (0 for posteriors without one).
         lesson: cross-entropy by which the feature beliefs learn from the refined ones on unlabelled nodes (0 without any).
         trusted: cross-entropy of the trusting networks' predictions, added up (0 without any).
+        agreement: how far their passes with different dropout masks are from their sharpened mean (0 with a single pass each).
     """
 
     total: Tensor
@@ -39,13 +40,14 @@ class Loss:
     evidence: Tensor
     lesson: Tensor
     trusted: Tensor
+    agreement: Tensor
 
     def parts(self) -> dict[str, Tensor]:
         """Name -> value, the order they are logged in."""
         return {
             "loss": self.total, "class": self.class_, "sparsity": self.sparsity, "structure": self.structure,
             "belief": self.belief, "evidence": self.evidence, "lesson": self.lesson,
-            "trusted": self.trusted,
+            "trusted": self.trusted, "agreement": self.agreement,
         }  # fmt: skip
 
 
@@ -61,6 +63,26 @@ def expected_class_loss(prediction: Prediction, y: Tensor, target: Tensor) -> Te
     return (weight * each).sum()
 
 
+def labelled_and_others(graph: Graph) -> tuple[int, int]:
+    """How many nodes have a training label and how many have none; a batch answers for the graph it was cut from."""
+    if graph.part is not None:
+        return graph.part.labelled, graph.part.others
+    labelled = int(graph.train_mask.sum())
+    return labelled, graph.num_nodes - labelled
+
+
+def disagreement(passes: Sequence[Tensor]) -> Tensor:
+    """Squared distance of each pass (1, n, C) from what all of them say together, sharpened: p_c^2 / sum p^2 of their mean.
+
+    The consistency term of GRAND (Feng et al. 2020), with dropout in place of its random propagation: nodes without a label
+    teach a network to be of one mind about them. What is said together is taken as given (no gradient).
+    """
+    probability = torch.cat(list(passes)).exp()  # (S, n, C)
+    sharp = probability.detach().mean(0).square()
+    sharp = sharp / sharp.sum(-1, keepdim=True)
+    return (probability - sharp).square().sum(-1).mean()
+
+
 def objective(
     c: SpaMConfig,
     posterior: SignPosterior | None,
@@ -68,12 +90,12 @@ def objective(
     graph: Graph,
     outcome: Outcome,
     context: Tensor,
-    trusted: Sequence[Tensor] = (),
+    trusted: Sequence[Sequence[Tensor]] = (),
 ) -> Loss:
     """Loss of one forward pass. Targets are the training nodes whose label was not shown (all of them if all were).
 
     Args:
-        trusted: (1, n, C) log p of each trusting network, which are shown no labels and so learn from all of them.
+        trusted: (1, n, C) log p of each pass of each trusting network, which are shown no labels and so learn from all of them.
     """
     target = graph.counted & ~context
     if not bool(target.any()):
@@ -82,15 +104,18 @@ def objective(
     class_ = class_loss(outcome.prediction, graph.y, target)
     sparsity = outcome.code_norm.mean()
     zero = class_.new_zeros(())
-    structure = belief = evidence = lesson = trusting = zero
+    structure = belief = evidence = lesson = trusting = agreement = zero
     if outcome.distribution is not None:
         structure = prior.structure(outcome.distribution, graph, context)
         belief = _belief_loss(outcome.distribution.node_logits, graph, target)
         if isinstance(posterior, BeliefPosterior):
             evidence = -posterior.edge_log_evidence(outcome.distribution, graph)
             lesson = _lesson(outcome.distribution.node_logits, graph)
-    for log_prob in trusted:
-        trusting = trusting + F.nll_loss(log_prob[0, graph.counted], graph.y[graph.counted])
+    for passes in trusted:
+        each = [F.nll_loss(log_prob[0, graph.counted], graph.y[graph.counted]) for log_prob in passes]
+        trusting = trusting + torch.stack(each).mean()
+        if len(passes) > 1:
+            agreement = agreement + unlabelled_share(*labelled_and_others(graph)) * disagreement(passes)
     total = (
         class_
         + c.sparsity_weight * sparsity
@@ -99,8 +124,9 @@ def objective(
         + c.evidence_weight * evidence
         + c.lesson_weight * lesson
         + trusting
+        + c.agreement_weight * agreement
     )
-    return Loss(total, class_, sparsity, structure, belief, evidence, lesson, trusting)
+    return Loss(total, class_, sparsity, structure, belief, evidence, lesson, trusting, agreement)
 
 
 def _belief_loss(node_logits: tuple[Tensor, ...], graph: Graph, target: Tensor) -> Tensor:
@@ -114,14 +140,9 @@ def _belief_loss(node_logits: tuple[Tensor, ...], graph: Graph, target: Tensor) 
 def _lesson(node_logits: tuple[Tensor, ...], graph: Graph) -> Tensor:
     """The maximisation step of EM: feature beliefs fit what belief propagation concluded of the nodes without a label.
 
-    Few labels make weak feature beliefs, and propagation over many edges knows better. Its share of the loss is a tenth for
-    every time that unlabelled nodes outnumber the labelled ones, at most one: with as many labels as nodes without there is
-    nothing to be learned from guesses (docs/trials.md).
+    Few labels make weak feature beliefs, and propagation over many edges knows better.
     """
-    whole = graph.part  # a batch holds other proportions than the graph it was cut from
-    labelled = int(graph.train_mask.sum()) if whole is None else whole.labelled
-    rest = graph.num_nodes - labelled if whole is None else whole.others
-    share = min(max(0.1 * (rest / max(labelled, 1) - 1.0), 0.0), 1.0)
+    share = unlabelled_share(*labelled_and_others(graph))
     if share == 0.0 or len(node_logits) < 2:  # without propagation there is no teacher
         return torch.zeros(())
     before, after = (logits[~graph.train_mask] for logits in node_logits)

@@ -46,6 +46,7 @@ class BeliefConfig:
 
     hidden: int = 64
     dropout: float = 0.5
+    input_dropout: float = 0.5  # of features
     rounds: int = 2  # of belief propagation; 0 judges edges by features and labels alone
     known: float = 0.98  # how far a context label is trusted
     witnesses: float = 64.0  # where W starts: neighbours repeat each other, and all of them together count as at most W
@@ -90,9 +91,8 @@ class BeliefPosterior(SignPosterior):
 
     def _feature_logits(self, features: FeatureMatrix, generator: torch.Generator | None) -> Tensor:
         """(n, C): a two-layer perceptron of the features."""
-        rate = self.config.dropout
-        hidden = torch.relu(features.project(self.first, rate, generator) + self.first_bias)
-        return dropout(hidden, rate, generator) @ self.second + self.second_bias
+        hidden = torch.relu(features.project(self.first, self.config.input_dropout, generator) + self.first_bias)
+        return dropout(hidden, self.config.dropout, generator) @ self.second + self.second_bias
 
     def _log_beliefs(self, logits: Tensor, graph: Graph, context: Tensor) -> Tensor:
         """(n, C): log u, from the features, or from the label where it is context."""

@@ -1,0 +1,108 @@
+"""Few labels and few features: passes that agree, features that are not dropped, a deep network that does not decay."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from spam_gnn.config import SpaMConfig, unlabelled_share
+from spam_gnn.data.synthetic import csbm
+from spam_gnn.model import SpaM
+from spam_gnn.objective import disagreement, objective
+from spam_gnn.sampling import observed_signs
+from spam_gnn.training import TrainConfig, fit, make_optimiser
+
+
+def few_labels(count: int, nodes: int = 80, features: int = 16):
+    graph = csbm(nodes=nodes, features=features, seed=3)
+    return replace(graph, train_mask=torch.arange(nodes) < count, val_mask=torch.arange(nodes) >= nodes - 20)
+
+
+def test_disagreement_by_hand():
+    # one node, two classes: 0.9 and 0.5 for the first, so 0.7 together, sharpened 0.49 / (0.49 + 0.09)
+    passes = [torch.tensor([[[0.9, 0.1]]]).log(), torch.tensor([[[0.5, 0.5]]]).log()]
+    sharp = 0.49 / 0.58
+    expected = ((0.9 - sharp) ** 2 + (0.5 - sharp) ** 2) * 2 / 2
+    torch.testing.assert_close(disagreement(passes), torch.tensor(expected))
+
+
+def test_the_sharpened_mean_is_taken_as_given():
+    log_prob = torch.log_softmax(torch.randn(2, 1, 5, 3, dtype=torch.float64), -1).requires_grad_()
+    disagreement(list(log_prob)).backward()
+    probability = log_prob.detach().exp()
+    sharp = probability.mean(0).square()
+    sharp = sharp / sharp.sum(-1, keepdim=True)
+    by_hand = 2 * (probability - sharp) * probability / (2 * 5)  # S n entries in the mean
+    torch.testing.assert_close(log_prob.grad, by_hand)
+
+
+def test_passes_that_say_the_same_and_are_sure_do_not_disagree():
+    sure = torch.tensor([[[1.0, 0.0], [0.0, 1.0]]]).clamp(min=1e-30).log()
+    assert disagreement([sure, sure]) == 0.0
+
+
+@pytest.mark.parametrize(("labelled", "passes"), [(10, 2), (40, 1)])
+def test_trusting_networks_go_twice_over_a_graph_with_few_labels(labelled, passes, monkeypatch):
+    graph = few_labels(labelled)
+    model = SpaM(graph.num_features, graph.num_classes, SpaMConfig(hidden=8))
+    prepared, calls = model.prepare(graph), []
+    before = SpaM.trusted
+    monkeypatch.setattr(SpaM, "trusted", lambda self, *given: calls.append(1) or before(self, *given))
+    parts = model.training_loss(prepared, 0, 0)
+    assert len(calls) == passes
+    assert (parts["agreement"] > 0) == (passes == 2)
+
+
+def test_the_agreement_enters_the_loss_by_the_share_of_unlabelled_nodes():
+    graph = few_labels(16)  # 64 others: share 0.1 * (4 - 1)
+    model = SpaM(graph.num_features, graph.num_classes, SpaMConfig(hidden=8, agreement_weight=2.0))
+    prepared = model.prepare(graph)
+    outcome = model(prepared, graph.train_mask, seed=0, samples=2)
+    generator = torch.Generator().manual_seed(0)
+    passes = [model.trusted(prepared, observed_signs(prepared), generator)[0] for _ in range(2)]
+    given = (model.config, model.posterior, model.prior, prepared, outcome, graph.train_mask)
+    loss, without = objective(*given, [passes]), objective(*given, [passes[:1], passes[1:]])
+    assert unlabelled_share(16, 64) == pytest.approx(0.3)
+    torch.testing.assert_close(loss.agreement, 0.3 * disagreement(passes))
+    torch.testing.assert_close(loss.total, without.total - loss.trusted + 2.0 * loss.agreement)  # a mean of both, not a sum
+
+
+def test_few_features_bring_a_deep_network_and_are_not_dropped():
+    assert SpaMConfig().depths(15) == (2, 6)
+    assert SpaMConfig().depths(16) == (2,)
+    assert SpaMConfig(deep_layers=0).depths(3) == (2,)
+    assert SpaMConfig(trusted=()).depths(3) == ()
+    assert SpaMConfig(posterior="none").depths(3) == ()
+    assert SpaMConfig.preset("paper").depths(3) == ()
+    for features in (5, 16):
+        graph = few_labels(30, features=features)
+        model = SpaM(features, graph.num_classes, SpaMConfig(hidden=8, dropout=0.0, few_features=16))
+        for network in (model.network, *model.trusting):
+            assert network.input_dropout == 0.0
+        dropped = SpaM(features, graph.num_classes, SpaMConfig(hidden=8))
+        assert dropped.network.input_dropout == (0.5 if features == 16 else 0.0)
+        assert dropped.posterior.config.input_dropout == (0.5 if features == 16 else 0.0)
+
+
+def test_the_deep_network_does_not_decay_and_the_others_do():
+    model = SpaM(5, 3, SpaMConfig(hidden=8))
+    decayed, free = ({id(p) for p in group["params"]} for group in model.parameter_groups(0.1))
+    deep = {id(p) for p in model.trusting[1].parameters() if p.requires_grad}
+    assert deep <= free
+    assert id(model.trusting[0].encode_weight) in decayed
+    assert id(model.network.encode_weight) in decayed
+    many = SpaM(16, 3, SpaMConfig(hidden=8))
+    assert id(many.trusting[0].encode_weight) in {id(p) for p in many.parameter_groups(0.1)[0]["params"]}
+    assert len(make_optimiser(model, TrainConfig()).param_groups) == 2
+
+
+def test_a_model_of_few_features_trains_predicts_and_shares_its_belief():
+    graph = few_labels(30, features=5)
+    model = SpaM(5, graph.num_classes, SpaMConfig(hidden=8))
+    fit(model, graph, TrainConfig(epochs=3), seed=0)
+    believed = model.believed()
+    assert list(believed) == ["judged", "trusted (2 layers)", "trusted (6 layers)"]
+    assert sum(believed.values()) == pytest.approx(1.0, abs=1e-5)
+    torch.testing.assert_close(model.predict(model.prepare(graph), 0).probability.sum(1), torch.ones(80))
