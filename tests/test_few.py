@@ -20,6 +20,10 @@ def few_labels(count: int, nodes: int = 80, features: int = 16):
     return replace(graph, train_mask=torch.arange(nodes) < count, val_mask=torch.arange(nodes) >= nodes - 20)
 
 
+def layers_of(config: SpaMConfig, features: int) -> list[int]:
+    return [network.layers for network in config.further(features)]
+
+
 def test_disagreement_by_hand():
     # one node, two classes: 0.9 and 0.5 for the first, so 0.7 together, sharpened 0.49 / (0.49 + 0.09)
     passes = [torch.tensor([[[0.9, 0.1]]]).log(), torch.tensor([[[0.5, 0.5]]]).log()]
@@ -70,12 +74,13 @@ def test_the_agreement_enters_the_loss_by_the_share_of_unlabelled_nodes():
 
 
 def test_few_features_bring_a_deep_network_and_are_not_dropped():
-    assert SpaMConfig().depths(15) == (2, 6)
-    assert SpaMConfig().depths(16) == (2,)
-    assert SpaMConfig(deep_layers=0).depths(3) == (2,)
-    assert SpaMConfig(trusted=()).depths(3) == ()
-    assert SpaMConfig(posterior="none").depths(3) == ()
-    assert SpaMConfig.preset("paper").depths(3) == ()
+    assert layers_of(SpaMConfig(), 15) == [2, 10]
+    assert layers_of(SpaMConfig(), 16) == [2]
+    assert layers_of(SpaMConfig(deep_layers=0), 3) == [2]
+    assert layers_of(SpaMConfig(trusted=()), 3) == []
+    assert layers_of(SpaMConfig(posterior="none"), 3) == []
+    assert layers_of(SpaMConfig.preset("paper"), 3) == []
+    assert [network.dropout for network in SpaMConfig(dropout=0.4).further(3)] == [0.4, 0.2]
     for features in (5, 16):
         graph = few_labels(30, features=features)
         model = SpaM(features, graph.num_classes, SpaMConfig(hidden=8, dropout=0.0, few_features=16))
@@ -103,6 +108,6 @@ def test_a_model_of_few_features_trains_predicts_and_shares_its_belief():
     model = SpaM(5, graph.num_classes, SpaMConfig(hidden=8))
     fit(model, graph, TrainConfig(epochs=3), seed=0)
     believed = model.believed()
-    assert list(believed) == ["judged", "trusted (2 layers)", "trusted (6 layers)"]
+    assert list(believed) == ["judged", "trusted (2 layers)", "trusted (10 layers)"]
     assert sum(believed.values()) == pytest.approx(1.0, abs=1e-5)
     torch.testing.assert_close(model.predict(model.prepare(graph), 0).probability.sum(1), torch.ones(80))

@@ -55,7 +55,8 @@ class SpaMConfig:
     agreement_weight: float = 1.0  # of a trusting network's passes agreeing on unlabelled nodes; grows with their share
     # with fewer features none is dropped, and a deep trusting network without weight decay joins: what a node is lies around it
     few_features: int = 16
-    deep_layers: int = 6
+    deep_layers: int = 10
+    deep_dropout: float = 0.2
     # sparse signed layer
     coder: str = "uniform"  # exact, unrolled, amortised, uniform (why this one: docs/trials.md)
     coder_steps: int = 3
@@ -107,7 +108,7 @@ class SpaMConfig:
         object.__setattr__(self, "trusted", tuple(self.trusted))  # a list, where it was read from a file
         if any(layers < 1 for layers in self.trusted):
             raise BadInput(f"trusted: found {self.trusted}; give 1 or more layers for each network, or none")
-        for name in ("dropout", "posterior_dropout", "position_dropout"):
+        for name in ("dropout", "posterior_dropout", "position_dropout", "deep_dropout"):
             if not 0.0 <= getattr(self, name) < 1.0:
                 raise BadInput(f"{name}: found {getattr(self, name)}; use a number from 0 up to, not including, 1")
         for name in ("context", "noise_quantile", "posterior_gradient"):
@@ -123,12 +124,15 @@ class SpaMConfig:
         """`default`, the strongest found, or `paper`, the text taken literally."""
         return PRESETS[one_of(name, tuple(PRESETS), "preset")]
 
-    def depths(self, num_features: int) -> tuple[int, ...]:
-        """Layers of each trusting network. Without a posterior the only network trusts every edge itself."""
-        if self.posterior == "none" or not self.trusted:
-            return ()
-        deep = num_features < self.few_features and self.deep_layers > 0
-        return (*self.trusted, self.deep_layers) if deep else self.trusted
+    def has_deep(self, num_features: int) -> bool:
+        """Whether a deep trusting network joins."""
+        return self.posterior != "none" and bool(self.trusted) and num_features < self.few_features and self.deep_layers > 0
+
+    def further(self, num_features: int) -> list[SpaMConfig]:
+        """Settings of each trusting network. Without a posterior the only network trusts every edge itself."""
+        shallow = [] if self.posterior == "none" else [self.trusting(layers) for layers in self.trusted]
+        deep = replace(self.trusting(max(self.deep_layers, 1)), dropout=self.deep_dropout)
+        return [*shallow, deep] if self.has_deep(num_features) else shallow
 
     def passes(self, labelled: int, others: int) -> int:
         """How often a trusting network goes over the graph in an epoch: twice where agreeing on others than the labelled nodes

@@ -101,7 +101,7 @@ def bytes_whole(sizes: Sizes, c: SpaMConfig) -> float:
     # reasoned, not measured: a pass of a trusting network holds what the judging one holds of a single sample
     passes = c.passes(sizes.labelled, sizes.nodes - sizes.labelled) if sizes.labelled else 1
     states = (_EPOCH["state"] * c.layers + _EPOCH["flow"]) * samples + passes * sum(
-        _EPOCH["state"] * layers + _EPOCH["flow"] for layers in c.depths(sizes.features)
+        _EPOCH["state"] * network.layers + _EPOCH["flow"] for network in c.further(sizes.features)
     )
     return _PROCESS + _bytes_of_position(sizes, c) + (
         _EPOCH["node"] * sizes.nodes

@@ -74,12 +74,12 @@ class SpaM(NodeModel):
         self.network = SignedNetwork(
             num_features, num_classes, c, stream(seed, "weights"), position=width, hears_beliefs=hears
         )
-        depths = c.depths(num_features)
+        further = c.further(num_features)
         self.trusting = nn.ModuleList([
-            SignedNetwork(num_features, num_classes, c.trusting(depth), stream(seed, "trusting", place), position=width)
-            for place, depth in enumerate(depths)
+            SignedNetwork(num_features, num_classes, settings, stream(seed, "trusting", place), position=width)
+            for place, settings in enumerate(further)
         ])  # fmt: skip
-        self.shares = Shares(("judged", *(f"trusted ({depth} layers)" for depth in depths)))
+        self.shares = Shares(("judged", *(f"trusted ({settings.layers} layers)" for settings in further)))
         self.scaler = FeatureScaler(num_features, c.scaling)
 
     def prepare(self, graph: Graph) -> Graph:
@@ -106,7 +106,7 @@ class SpaM(NodeModel):
         """As for every model, but the weights of a deep network do not decay: few features leave little to be guarded against,
         and what decays in every layer does not reach far (docs/trials.md)."""
         groups = super().parameter_groups(weight_decay)
-        if len(self.trusting) > len(self.config.trusted):
+        if self.config.has_deep(self.num_features):
             deep = {id(parameter) for parameter in self.trusting[-1].parameters()}
             kept = [p for p in groups[0]["params"] if id(p) not in deep]
             spared = [p for p in groups[0]["params"] if id(p) in deep]
