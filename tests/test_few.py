@@ -10,6 +10,7 @@ import torch
 from spam_gnn.config import SpaMConfig, unlabelled_share
 from spam_gnn.data.synthetic import csbm
 from spam_gnn.model import SpaM
+from spam_gnn.norms import ColumnNorm, Moments
 from spam_gnn.objective import disagreement, objective
 from spam_gnn.sampling import observed_signs
 from spam_gnn.training import TrainConfig, fit, make_optimiser
@@ -89,6 +90,21 @@ def test_few_features_bring_a_deep_network_and_are_not_dropped():
         dropped = SpaM(features, graph.num_classes, SpaMConfig(hidden=8))
         assert dropped.network.input_dropout == (0.5 if features == 16 else 0.0)
         assert dropped.posterior.config.input_dropout == (0.5 if features == 16 else 0.0)
+
+
+def test_columns_are_standardised_as_batch_norm_does():
+    x = torch.randn(2, 30, 4, generator=torch.Generator().manual_seed(1)) * 3.0 + 1.0
+    ours, theirs = ColumnNorm(4), torch.nn.BatchNorm1d(4)
+    for norm in (ours, theirs):
+        torch.nn.init.uniform_(norm.weight, 0.5, 2.0, generator=torch.Generator().manual_seed(2))
+        torch.nn.init.uniform_(norm.bias, -1.0, 1.0, generator=torch.Generator().manual_seed(3))
+    for sample in range(2):  # each by its own nodes
+        torch.testing.assert_close(ours(x)[sample], theirs(x[sample]), atol=1e-5, rtol=1e-5)
+    moments = Moments()
+    for piece in x.split(7, dim=1):
+        moments.add(piece)
+    torch.testing.assert_close(ours.with_moments(x, *moments.found(x.dtype)), ours(x), atol=1e-5, rtol=1e-5)
+    assert torch.isfinite(ours(x[:, :1])).all()  # one node has no spread
 
 
 def test_the_deep_network_does_not_decay_and_the_others_do():

@@ -54,7 +54,8 @@ def test_equal_to_the_whole_graph_at_once(name):
 
 @pytest.mark.parametrize("settings", [
     {"directions": "both"}, {"directions": "out"}, {"directions": "in"}, {"directions": "undirected"},
-    {"directions": "both", "belief_rounds": 0}, {"residual": True, "norm": "layer", "layers": 3}, {"belief_rounds": 4},
+    {"directions": "both", "belief_rounds": 0}, {"residual": True, "norm": "layer", "layers": 3},
+    {"residual": True, "norm": "columns", "layers": 3}, {"few_features": 100, "deep_layers": 4}, {"belief_rounds": 4},
     {"preset": "paper"}, {"preset": "paper", "posterior": "similarity"}, {"posterior": "gcn", "directions": "both"},
     {"coder": "unrolled"}, {"position": "on"}, {"position": "on", "directions": "both"},
 ])  # fmt: skip

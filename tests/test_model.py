@@ -250,7 +250,7 @@ def test_no_lesson_where_labels_are_as_many_as_guesses(graph):
     assert objective(model.config, model.posterior, model.prior, prepared, outcome, half.train_mask).lesson == 0.0
 
 
-@pytest.mark.parametrize("settings", [{}, {"residual": True}, {"encoder": False}, {"coder": "unrolled"}])
+@pytest.mark.parametrize("settings", [{}, {"residual": True}, {"encoder": False}, {"coder": "unrolled"}, {"norm": "columns"}])
 def test_samples_in_pieces_are_samples_at_once(graph, monkeypatch, settings):
     model = small(graph, samples=5, predict_samples=5, **settings)
     prepared = model.prepare(graph)

@@ -131,7 +131,7 @@ class SpaMConfig:
     def further(self, num_features: int) -> list[SpaMConfig]:
         """Settings of each trusting network. Without a posterior the only network trusts every edge itself."""
         shallow = [] if self.posterior == "none" else [self.trusting(layers) for layers in self.trusted]
-        deep = replace(self.trusting(max(self.deep_layers, 1)), dropout=self.deep_dropout)
+        deep = replace(self.trusting(max(self.deep_layers, 1)), norm="columns", dropout=self.deep_dropout)
         return [*shallow, deep] if self.has_deep(num_features) else shallow
 
     def passes(self, labelled: int, others: int) -> int:

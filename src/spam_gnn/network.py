@@ -16,6 +16,7 @@ from spam_gnn.initial import glorot
 from spam_gnn.kernels.conv import Activation
 from spam_gnn.kernels.infer import Classes
 from spam_gnn.layer import S2Config, S2Conv
+from spam_gnn.norms import make_norm
 from spam_gnn.posterior import SignDistribution
 from spam_gnn.randomness import dropout
 from spam_gnn.sampling import SignedGraphs
@@ -66,7 +67,7 @@ class SignedNetwork(nn.Module):
         )  # fmt: skip
         sizes = [c.hidden if c.encoder else num_features] + [c.hidden] * c.layers
         self.convs = nn.ModuleList([S2Conv(a, b, c.hidden, layer, generator) for a, b in itertools.pairwise(sizes)])
-        self.norms = nn.ModuleList([nn.LayerNorm(c.hidden) if c.norm == "layer" else nn.Identity() for _ in self.convs])
+        self.norms = nn.ModuleList([make_norm(c.norm, c.hidden) for _ in self.convs])
         self.classify_weight = nn.Parameter(glorot(c.hidden, num_classes, generator))
         self.classify_bias = nn.Parameter(torch.zeros(num_classes))
 

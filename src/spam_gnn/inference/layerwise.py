@@ -7,10 +7,12 @@ rounding of sums.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from spam_gnn.coding.unrolled import UnrolledCoder
 from spam_gnn.configured import directions_of
@@ -24,6 +26,7 @@ from spam_gnn.layer import S2Conv
 from spam_gnn.loading.cut import Whole
 from spam_gnn.model import SpaM
 from spam_gnn.network import POSITION, SignedNetwork
+from spam_gnn.norms import ColumnNorm, Moments
 from spam_gnn.posterior import SignDistribution
 from spam_gnn.prediction import Prediction
 
@@ -109,8 +112,9 @@ class _Pass:
             last = place + 1 == len(network.layers)
             fresh = None if last else scratch(len(samples), n, network.config.hidden)
             squares = torch.stack([squares_of(v) for v in entering.values]) if self.compiled else None
-            for rows in self.blocks.ranges():
-                state = torch.relu(norm(self._layer(conv, entering, squares, rows, samples)))
+            heard = partial(self._layer, conv, entering, squares, samples=samples)
+            for rows, normed in self._normed(norm, heard, len(samples)):
+                state = torch.relu(normed)
                 if network.config.residual and hidden is not None:
                     state = state + hidden[:, rows]
                 if fresh is not None:
@@ -118,6 +122,20 @@ class _Pass:
                 else:
                     result[:, rows] = network.classify(state, len(samples))
             hidden = fresh
+
+    def _normed(self, norm: nn.Module, heard: Callable[[slice], Tensor], samples: int) -> Iterator[tuple[slice, Tensor]]:
+        """What ranges of nodes heard, after the norm; one over all nodes looks at all of it first."""
+        if not isinstance(norm, ColumnNorm):
+            for rows in self.blocks.ranges():
+                yield rows, norm(heard(rows))
+            return
+        kept, moments = scratch(samples, self.graph.num_nodes, self.network.config.hidden), Moments()
+        for rows in self.blocks.ranges():
+            kept[:, rows] = heard(rows)
+            moments.add(kept[:, rows])
+        mean, var = moments.found(kept.dtype)
+        for rows in node_ranges(self.graph.num_nodes):
+            yield rows, norm.with_moments(kept[:, rows], mean, var)
 
     def _layer(self, conv: S2Conv, entering: _Entering, squares: Tensor | None, rows: slice, samples: range) -> Tensor:
         """One layer for a range of nodes: (len(samples), rows, hidden)."""
@@ -135,7 +153,6 @@ class _Pass:
         target = values if entering.target is None else entering.target.index_select(1, block.nodes)
         own = None if entering.own is None else entering.own[:, rows]
         return conv.pass_parts(values, target, own, tuple(neighbours), signs, block.rows).hidden
-
 
     def _compiled_layer(self, conv: S2Conv, entering: _Entering, squares: Tensor, rows: slice, samples: range) -> Tensor:
         """The same where the compiled loops look up who is heard: nothing is gathered, and only listeners get sums."""
