@@ -77,6 +77,9 @@ def test_auto_looks_at_dense_graphs_only():
     assert PositionShape.wanted("auto", 512, 100, 999, directed=False) is None
     assert PositionShape.wanted("auto", 512, 100, 1000, directed=False) == PositionShape(100, 99, False)
     assert PositionShape.wanted("auto", 512, 100, 500, directed=True) == PositionShape(100, 99, True)
+    assert PositionShape.wanted("auto", 2048, 5000, 200_000, directed=True).rank == (1 << 24) // 10_000  # 16.8 million numbers
+    assert PositionShape.wanted("auto", 2048, 5000, 200_000, directed=False).rank == 2048
+    assert PositionShape.wanted("auto", 2048, 100_000, 9_000_000, directed=False).rank == 512
     assert PositionShape.wanted("off", 512, 100, 9999, directed=True) is None
     assert PositionShape.wanted("on", 16, 100, 1, directed=True) == PositionShape(100, 16, True)
 

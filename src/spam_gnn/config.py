@@ -48,7 +48,7 @@ class SpaMConfig:
     norm: Norm = "none"  # layer norm makes the network surer than it is right (docs/trials.md)
     residual: bool = False  # H + layer(H)
     position: PositionMode = "auto"  # degrees and adjacency rows join the features: auto where nodes have many neighbours
-    position_rank: int = 512  # numbers that a row of the adjacency is shortened to
+    position_rank: int = 2048  # most numbers that a row of the adjacency is shortened to; fewer of many nodes (position_shape)
     position_dropout: float = 0.2
     # layers of further networks, each of which takes every edge as observed; mixed in by shares found on validation nodes
     trusted: tuple[int, ...] = (2,)
