@@ -13,7 +13,7 @@ from spam_gnn.readings import Shares
 from spam_gnn.training import TrainConfig, fit
 from test_model import SMALL, small
 
-NAMES = ("judged", "trusted (1 layers)", "trusted (2 layers)")
+NAMES = ("judged", "trusted (1 layer)", "trusted (2 layers)")
 
 
 def likelihoods(count, seed=0):
@@ -77,7 +77,7 @@ def test_readings_are_named_and_settings_take_them_away():
     names = {
         (): ("judged", "trusted (2 layers)"),
         (("trusted", ()),): ("judged",),
-        (("trusted", (1, 3)),): ("judged", "trusted (1 layers)", "trusted (3 layers)"),
+        (("trusted", (1, 3)),): ("judged", "trusted (1 layer)", "trusted (3 layers)"),
         (("posterior", "none"),): ("judged",),
     }
     graph = csbm(nodes=30, seed=0)

@@ -27,6 +27,10 @@ from spam_gnn.readings import Shares
 from spam_gnn.sampling import SignedGraphs, observed_signs, sign_table
 
 
+def _named(layers: int) -> str:
+    return f"trusted ({layers} layer{'s' if layers > 1 else ''})"
+
+
 class SpaM(NodeModel):
     """Sparse Bayesian message passing (paper Algorithm 1, forward part), beside other readings of the same graph.
 
@@ -79,7 +83,7 @@ class SpaM(NodeModel):
             SignedNetwork(num_features, num_classes, settings, stream(seed, "trusting", place), position=width)
             for place, settings in enumerate(further)
         ])  # fmt: skip
-        self.shares = Shares(("judged", *(f"trusted ({settings.layers} layers)" for settings in further)))
+        self.shares = Shares(("judged", *(_named(settings.layers) for settings in further)))
         self.scaler = FeatureScaler(num_features, c.scaling)
 
     def prepare(self, graph: Graph) -> Graph:

@@ -13,10 +13,11 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.nn import GATConv, GCNConv
 
+from spam_gnn.baselines.base import Shape
+from spam_gnn.baselines.registry import find
 from spam_gnn.config import SpaMConfig
 from spam_gnn.data import catalog
 from spam_gnn.graph import Graph
-from spam_gnn.model import SpaM
 from spam_gnn.randomness import library_draws, stream
 from spam_gnn.training import TrainConfig, make_optimiser
 
@@ -121,12 +122,14 @@ def reference_work(kind: str, graph: Graph) -> Work:
 
 def with_samples(samples: int) -> SpaMConfig:
     """SpaM with its posterior on, T = 3 coder steps, two layers of width 64, as the paper has it: sampled graphs alone."""
-    return SpaMConfig(hidden=WIDTH, layers=2, coder="unrolled", coder_steps=STEPS, samples=samples, trusted=())
+    return SpaMConfig(
+        hidden=WIDTH, layers=2, coder="unrolled", coder_steps=STEPS, samples=samples, trusted=(), position="off"
+    )
 
 
 def spam_work(config: SpaMConfig, graph: Graph) -> Work:
-    """An epoch and a prediction of SpaM."""
-    model = SpaM(graph.num_features, graph.num_classes, config)
+    """An epoch and a prediction of SpaM, made for the graph as `train` makes it."""
+    model = find("spam").make(Shape.of(graph), config, 0)
     model.begin(graph, 0)
     prepared = model.prepare(graph)
     optimiser = make_optimiser(model, TrainConfig())

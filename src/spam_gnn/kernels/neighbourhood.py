@@ -62,12 +62,12 @@ def choose(
 
 @inlined
 def in_any(positive: Any, negative: Any, begin: int, degree: int, found: Any) -> None:
-    """found_q = whether some sample has the message: only then its neighbour's values get a gradient from here."""
+    """found_q is 0 where no sample has the message: then its neighbour's values get no gradient from here."""
     for q in range(degree):
-        found[q] = 0
+        found[q] = 0.0
     for k in range(positive.shape[0]):
         for q in range(degree):
-            found[q] |= 1 if positive[k, begin + q] + negative[k, begin + q] != 0 else 0
+            found[q] += positive[k, begin + q] + negative[k, begin + q]
 
 
 @inlined

@@ -119,7 +119,7 @@ def scatter_rows(values: Any, nodes: Any, rows: Any, scales: Any, others: Any, l
     """v of each wanted node += row_e + scale_e other_e."""
     width = values.shape[1]
     for e in range(count):
-        if not wanted[e]:
+        if wanted[e] == 0:
             continue
         j, a, o = nodes[e], scales[e], listed[e]
         for x in range(width):

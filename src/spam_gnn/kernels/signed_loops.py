@@ -104,12 +104,12 @@ def backward(
     `flows` (K, rows, 2, d) holds the gradient of what `forward` made; with `halves` these are made again in `sums`.
     """
     longest, width, kind, terms = longest_row(pointer, first, last), values.shape[1], values.dtype, terms_of(steps)
-    numbers, lists = np.empty((13, longest), kind), np.empty((8, longest + terms), np.int64)
+    numbers, lists = np.empty((14, longest), kind), np.empty((7, longest + terms), np.int64)
     near, dots, more_dots, presence, step, weight = numbers[0], numbers[1], numbers[2], numbers[3], numbers[4], numbers[5]
     to_code, to_bound, to_presence, own_share = numbers[6], numbers[7], numbers[8], numbers[9]
-    some_weights, other_weights, all_near = numbers[10], numbers[11], numbers[12]
+    some_weights, other_weights, all_near, used = numbers[10], numbers[11], numbers[12], numbers[13]
     nodes, rows, order, some, others = lists[0], lists[1], lists[2], lists[3], lists[4]
-    place, listed, used = lists[5], lists[6], lists[7]
+    place, listed = lists[5], lists[6]
     pack, inflow = np.empty((PACKED, width), kind), np.empty((PACKED, width), kind)
     found = np.empty((max(steps, 1), longest), kind)
     share, basis = np.empty(terms * longest, kind), np.empty((terms, width), kind)
@@ -126,7 +126,7 @@ def backward(
         if packs:
             clear_rows(inflow, degree)
             for q in range(degree):
-                if used[q]:
+                if used[q] != 0:
                     ask_for_row(to_values, nodes[q], width)
         if steps > 0:
             load(t, target, i - origin)
