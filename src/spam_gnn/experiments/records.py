@@ -1,6 +1,7 @@
 """Compact records: one short JSON line per run, from which a study can be rendered without the store.
 
-Settings and versions, which many runs share, stand on lines of their own and are named by the runs.
+What many runs share (settings, versions, and all of a spec but its split and seed) stands on lines of its own and is named by
+the runs.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from spam_gnn.files import write_durably
 
 _KEPT = ("reason", "test", "val", "test_calibrated", "temperature", "edges", "measures", "epochs", "best_epoch", "seconds",
          "seconds_per_epoch", "seconds_total", "cpu_seconds", "peak_memory_mb", "findings")  # fmt: skip
-_SHARED = (("spec", "settings"), ("spec", "train"), ("made",))
+_IN_SPEC, _OF_ONE_RUN = ("settings", "train"), ("split", "seed")
 
 
 def planned_records(specs: Iterable[RunSpec], store: RunStore) -> list[Record]:
@@ -70,14 +71,16 @@ def _spec_of(record: Record) -> RunSpec | None:
 def write_records(path: Path, records: Sequence[Record]) -> None:
     """Write compact records, shared parts first."""
     names: dict[str, str] = {}
+
+    def named(value: Any) -> str:
+        return names.setdefault(json.dumps(value, sort_keys=True), f"@{len(names)}")
+
     runs: list[Record] = []
     for record in records:
         run = json.loads(json.dumps(record))
-        for place in _SHARED:
-            inner = run[place[0]] if len(place) > 1 else run
-            if place[-1] in inner:
-                text = json.dumps(inner[place[-1]], sort_keys=True)
-                inner[place[-1]] = names.setdefault(text, f"@{len(names)}")
+        spec = {key: named(value) if key in _IN_SPEC else value for key, value in run["spec"].items()}
+        own = {key: spec.pop(key) for key in _OF_ONE_RUN if key in spec}
+        run |= {"spec": {"same": named(spec), **own}, "made": named(run["made"])}
         runs.append(run)
     lines = [json.dumps({"name": name, "value": json.loads(text)}, separators=(",", ":")) for text, name in names.items()]
     lines += [json.dumps(run, separators=(",", ":"), allow_nan=False) for run in runs]
@@ -94,11 +97,9 @@ def read_records(path: Path) -> list[Record]:
             if "name" in entry:
                 shared[entry["name"]] = entry["value"]
                 continue
-            for place in _SHARED:
-                inner = entry[place[0]] if len(place) > 1 else entry
-                if place[-1] in inner:
-                    inner[place[-1]] = shared[inner[place[-1]]]
-            records.append(entry)
+            spec = {**shared[entry["spec"].pop("same")], **entry["spec"]}
+            spec |= {key: shared[spec[key]] for key in _IN_SPEC if key in spec}
+            records.append({**entry, "spec": spec, "made": shared[entry["made"]]})
     except FileNotFoundError:
         raise BadInput(f"{path}: not found; run `spam-gnn reproduce {path.stem}` first") from None
     except (OSError, ValueError, KeyError) as error:
