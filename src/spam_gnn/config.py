@@ -21,7 +21,7 @@ from spam_gnn.choices import (
 )
 from spam_gnn.errors import BadInput, one_of
 
-_WORTH = 0.05
+_WORTH = 0.05  # weight of the agreement term from which a second pass of the trusting networks is worth its time
 
 
 def unlabelled_share(labelled: int, others: int) -> float:
@@ -131,8 +131,13 @@ class SpaMConfig:
     def further(self, num_features: int) -> list[SpaMConfig]:
         """Settings of each trusting network. Without a posterior the only network trusts every edge itself."""
         shallow = [] if self.posterior == "none" else [self.trusting(layers) for layers in self.trusted]
-        deep = replace(self.trusting(max(self.deep_layers, 1)), norm="columns", dropout=self.deep_dropout)
-        return [*shallow, deep] if self.has_deep(num_features) else shallow
+        if not self.has_deep(num_features):
+            return shallow
+        return [*shallow, replace(self.trusting(self.deep_layers), norm="columns", dropout=self.deep_dropout)]
+
+    def of_features(self, num_features: int, rate: float) -> float:
+        """At which rate features are dropped by a part that drops its hidden units at `rate`: few features, not at all."""
+        return 0.0 if num_features < self.few_features else rate
 
     def passes(self, labelled: int, others: int) -> int:
         """How often a trusting network goes over the graph in an epoch: twice where agreeing on others than the labelled nodes

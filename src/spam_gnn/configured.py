@@ -30,9 +30,9 @@ def directions_of(config: SpaMConfig) -> tuple[Direction, ...]:
 def make_posterior(c: SpaMConfig, features: int, classes: int, generator: torch.Generator) -> SignPosterior | None:
     """The posterior a configuration names; None means that the graph is taken as given."""
     if c.posterior == "belief":
-        input_dropout = 0.0 if features < c.few_features else c.posterior_dropout
+        rate = c.posterior_dropout
         belief = BeliefConfig(
-            c.posterior_hidden, c.posterior_dropout, input_dropout, c.belief_rounds, noise_quantile=c.noise_quantile
+            c.posterior_hidden, rate, c.of_features(features, rate), c.belief_rounds, noise_quantile=c.noise_quantile
         )
         return BeliefPosterior(features, classes, belief, generator)
     if c.posterior == "gcn":

@@ -54,7 +54,7 @@ class SignedNetwork(nn.Module):
     ) -> None:
         super().__init__()
         self.config = c = config
-        self.input_dropout = 0.0 if num_features < c.few_features else c.dropout
+        self.input_dropout = c.of_features(num_features, c.dropout)
         self.encode_weight = nn.Parameter(glorot(num_features, c.hidden, generator)) if c.encoder else None
         self.encode_bias = nn.Parameter(torch.zeros(c.hidden)) if c.encoder else None
         beliefs = c.encoder and hears_beliefs

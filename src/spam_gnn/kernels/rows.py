@@ -124,3 +124,12 @@ def scatter_rows(values: Any, nodes: Any, rows: Any, scales: Any, others: Any, l
         j, a, o = nodes[e], scales[e], listed[e]
         for x in range(width):
             values[j, x] += rows[e, x] + a * others[o, x]
+
+
+@inlined
+def add_scaled_rows(out: Any, nodes: Any, scales: Any, values: Any, count: int) -> None:
+    """out of each listed node += scale_e v of the same."""
+    for e in range(count):
+        j, a = nodes[e], scales[e]
+        for x in range(values.shape[1]):
+            out[j, x] += a * values[j, x]

@@ -17,7 +17,7 @@ from spam_gnn.kernels.compiled import compiled, inlined
 from spam_gnn.kernels.ista import code, step_sizes
 from spam_gnn.kernels.neighbourhood import PACKED, choose, in_any, longest_row, meet, part
 from spam_gnn.kernels.prefetch import ask_for_row
-from spam_gnn.kernels.rows import add_rows, clear_rows, fill, load, row_dots, scatter_rows
+from spam_gnn.kernels.rows import add_rows, add_scaled_rows, clear_rows, fill, load, row_dots, scatter_rows
 from spam_gnn.kernels.signed_back import bounds_back, codes_back, keep_row, signs_back, spread, terms_of
 
 
@@ -93,6 +93,37 @@ def forward(
                 keep_halves(plus, minus, values, i, own - own, one, one, sums, k, i - origin)
 
 
+@inlined
+def make_ready(
+    positive: Any, negative: Any, begin: int, degree: int, nodes: Any, packs: bool, own_share: Any, used: Any, inflow: Any,
+    to_values: Any,
+) -> None:  # fmt: skip
+    """Room for the gradients of a neighbourhood, empty; rows that will be added to are asked for."""
+    for q in range(degree):
+        own_share[q] = 0.0
+    in_any(positive, negative, begin, degree, used)
+    if packs:
+        clear_rows(inflow, degree)
+        for q in range(degree):
+            if used[q] != 0:
+                ask_for_row(to_values, nodes[q], to_values.shape[1])
+
+
+@inlined
+def read_codes(codes: Any, k: int, begin: int, degree: int, steps: int, found: Any) -> None:
+    """The coefficients of a neighbourhood as `forward` kept them."""
+    for s in range(steps):
+        for q in range(degree):
+            found[s, q] = codes[k, s, begin + q]
+
+
+@inlined
+def given_flows(flows: Any, k: int, place: int, plus: Any, minus: Any) -> None:
+    """The gradients of the two sums, where they are what was asked for."""
+    for x in range(plus.size):
+        plus[x], minus[x] = flows[k, place, 0, x], flows[k, place, 1, x]
+
+
 @compiled
 def backward(
     first: int, last: int, origin: int, pointer: Any, source: Any, target: Any, values: Any, squares: Any, positive: Any,
@@ -104,36 +135,24 @@ def backward(
     `flows` (K, rows, 2, d) holds the gradient of what `forward` made; with `halves` these are made again in `sums`.
     """
     longest, width, kind, terms = longest_row(pointer, first, last), values.shape[1], values.dtype, terms_of(steps)
-    numbers, lists = np.empty((14, longest), kind), np.empty((7, longest + terms), np.int64)
+    numbers, lists = np.empty((14, longest), kind), np.empty((6, longest), np.int64)
     near, dots, more_dots, presence, step, weight = numbers[0], numbers[1], numbers[2], numbers[3], numbers[4], numbers[5]
     to_code, to_bound, to_presence, own_share = numbers[6], numbers[7], numbers[8], numbers[9]
     some_weights, other_weights, all_near, used = numbers[10], numbers[11], numbers[12], numbers[13]
-    nodes, rows, order, some, others = lists[0], lists[1], lists[2], lists[3], lists[4]
-    place, listed = lists[5], lists[6]
+    nodes, rows, some, others, place, listed = lists[0], lists[1], lists[2], lists[3], lists[4], lists[5]
     pack, inflow = np.empty((PACKED, width), kind), np.empty((PACKED, width), kind)
     found = np.empty((max(steps, 1), longest), kind)
-    share, basis = np.empty(terms * longest, kind), np.empty((terms, width), kind)
+    share, basis, order = np.empty(terms * longest, kind), np.empty((terms, width), kind), np.arange(terms)
     t, plus, minus = np.empty(width, kind), np.empty(width, kind), np.empty(width, kind)
-    for q in range(order.size):
-        order[q] = q
     for i in range(first, last):
         begin, degree = pointer[i], pointer[i + 1] - pointer[i]
         packs = meet(source, begin, degree, values, squares, nodes, rows, all_near, pack)
         v, into = (pack, inflow) if packs else (values, to_values)
-        for q in range(degree):
-            own_share[q] = 0.0
-        in_any(positive, negative, begin, degree, used)
-        if packs:
-            clear_rows(inflow, degree)
-            for q in range(degree):
-                if used[q] != 0:
-                    ask_for_row(to_values, nodes[q], width)
+        make_ready(positive, negative, begin, degree, nodes, packs, own_share, used, inflow, to_values)
         if steps > 0:
             load(t, target, i - origin)
         for k in range(positive.shape[0]):
-            for s in range(steps):
-                for q in range(degree):
-                    found[s, q] = codes[k, s, begin + q]
+            read_codes(codes, k, begin, degree, steps, found)
             here = choose(positive, negative, k, begin, degree, rows, all_near, all_near, place, listed, presence, near, dots)
             up_mass, down_mass = to_masses[k, 0, i], to_masses[k, 1, i]
             if halves:
@@ -145,8 +164,7 @@ def backward(
                                    own, gamma, to_values, to_scalars)  # fmt: skip
                 up_mass, down_mass = up_mass + more[0], down_mass + more[1]
             else:
-                for x in range(width):
-                    plus[x], minus[x] = flows[k, i - origin, 0, x], flows[k, i - origin, 1, x]
+                given_flows(flows, k, i - origin, plus, minus)
             keep_row(basis, 0, plus)
             keep_row(basis, 1, minus)
             row_dots(plus, v, listed, degree, dots)
@@ -167,6 +185,4 @@ def backward(
         if packs:
             scatter_rows(to_values, nodes, inflow, own_share, pack, rows, used, degree)
         else:
-            for q in range(degree):
-                for x in range(width):
-                    to_values[nodes[q], x] += own_share[q] * values[nodes[q], x]
+            add_scaled_rows(to_values, nodes, own_share, values, degree)

@@ -17,6 +17,7 @@ from spam_gnn.experiments.study import Study, StudyResult
 from spam_gnn.report.exhibit import ResultTable
 
 NAME, WHOLE, DRAWS = "table-ablation", "default", 2
+_FEW = "no rule for few features"  # the same model where features are many
 DATASETS = (
     "texas", "cornell", "wisconsin", "chameleon-filtered", "cora", "citeseer", "cora-metattack:0.25", "minesweeper",
     "chameleon",
@@ -26,7 +27,7 @@ CHANGES: dict[str, dict[str, Any]] = {
     "no trusting network": {"trusted": ()},
     "two trusting networks, of one and two layers": {"trusted": (1, 2)},
     "no agreement of passes": {"agreement_weight": 0.0},
-    "no rule for few features": {"few_features": 0},
+    _FEW: {"few_features": 0},
     "no posterior": {"posterior": "none"},
     "likeliest signs instead of samples": {"signs": "hard"},
     "expected signs instead of samples": {"signs": "expected"},
@@ -48,7 +49,6 @@ CHANGES: dict[str, dict[str, Any]] = {
     "in- and out-edges apart": {"directions": "both"},
     "paper preset": asdict(SpaMConfig.preset("paper")),
 }
-_FEW = "no rule for few features"  # the same model where features are many
 # runs of minutes: the changes that concern it
 _ON_MINESWEEPER = (WHOLE, "no trusting network", _FEW, "no posterior", "paper preset")
 
