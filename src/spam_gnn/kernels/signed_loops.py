@@ -140,10 +140,9 @@ def backward(
     to_code, to_bound, to_presence, own_share = numbers[6], numbers[7], numbers[8], numbers[9]
     some_weights, other_weights, all_near, used = numbers[10], numbers[11], numbers[12], numbers[13]
     nodes, rows, some, others, place, listed = lists[0], lists[1], lists[2], lists[3], lists[4], lists[5]
-    pack, inflow = np.empty((PACKED, width), kind), np.empty((PACKED, width), kind)
-    found = np.empty((max(steps, 1), longest), kind)
-    share, basis, order = np.empty(terms * longest, kind), np.empty((terms, width), kind), np.arange(terms)
-    t, plus, minus = np.empty(width, kind), np.empty(width, kind), np.empty(width, kind)
+    pack, inflow, share = np.empty((PACKED, width), kind), np.empty((PACKED, width), kind), np.empty(terms * longest, kind)
+    found, basis = np.empty((max(steps, 1), longest), kind), np.empty((terms, width), kind)
+    t, plus, minus, order = np.empty(width, kind), np.empty(width, kind), np.empty(width, kind), np.arange(terms)
     for i in range(first, last):
         begin, degree = pointer[i], pointer[i + 1] - pointer[i]
         packs = meet(source, begin, degree, values, squares, nodes, rows, all_near, pack)
