@@ -161,7 +161,8 @@ def test_the_total_is_the_weighted_sum_of_its_parts(graph):
     loss = objective(model.config, model.posterior, model.prior, prepared, outcome, context)
     c = model.config
     total = (loss.class_ + c.sparsity_weight * loss.sparsity + c.structure_weight * loss.structure
-             + c.belief_weight * loss.belief + c.evidence_weight * loss.evidence + c.lesson_weight * loss.lesson)  # fmt: skip
+             + c.belief_weight * loss.belief + c.compatibility_weight * loss.evidence
+             + c.lesson_weight * loss.lesson)  # fmt: skip
     torch.testing.assert_close(loss.total, total)
     target = graph.train_mask & ~context
     torch.testing.assert_close(loss.class_, F.nll_loss(outcome.prediction.log_marginal[target], graph.y[target]))

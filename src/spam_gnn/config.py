@@ -96,7 +96,7 @@ class SpaMConfig:
     sparsity_weight: float = 0.01
     structure_weight: float = 0.1
     belief_weight: float = 1.0
-    evidence_weight: float = 0.3
+    compatibility_weight: float = 0.3  # of the edges as evidence of which classes join; an edge counts as much as a label
     lesson_weight: float = 1.0  # of refined beliefs teaching the feature beliefs on unlabelled nodes; grows with their share
 
     def __post_init__(self) -> None:
@@ -171,7 +171,7 @@ PRESETS: dict[str, SpaMConfig] = {
         encoder=False, position="off", norm="layer", self_term=False, residual=False,
         aggregate="plain", coder="amortised", penalty=0.05, separate_signs=False, gamma=1.0, gamma_mode="fixed",
         directions="in", posterior="gcn", context=1.0, estimator="gumbel", samples=5, predict_samples=10, prior="uniform",
-        noise_rate=None, learn_noise=False, belief_weight=0.0, evidence_weight=0.0, lesson_weight=0.0,
+        noise_rate=None, learn_noise=False, belief_weight=0.0, compatibility_weight=0.0, lesson_weight=0.0,
         posterior_gradient=1.0, belief_input=False,
     ),
 }  # fmt: skip

@@ -26,7 +26,7 @@ class Loss:
         sparsity: (1 / nK) sum ||alpha_i||_1, averaged over layers.
         structure: KL(q || prior) - E_q[log p(A | Z)] per edge.
         belief: cross-entropy of the posterior's own class beliefs on labelled nodes (0 for posteriors without any).
-        evidence: minus the log likelihood per edge of the class compatibility (0 for posteriors without one).
+        evidence: minus the log likelihood of all edges under the class compatibility, per label (0 for posteriors without one).
         lesson: cross-entropy by which the feature beliefs learn from the refined ones on unlabelled nodes (0 without any).
         trusted: cross-entropy of the trusting networks' predictions, added up (0 without any).
         agreement: how far their passes with different dropout masks are from their sharpened mean (0 with a single pass each).
@@ -71,6 +71,18 @@ def labelled_and_others(graph: Graph) -> tuple[int, int]:
     return labelled, graph.num_nodes - labelled
 
 
+def edges_per_label(graph: Graph) -> float:
+    """Edges of the graph (an undirected one counts once) for each of its training labels.
+
+    The likelihood of a graph is that of its labels times that of its edges. The class loss is a mean over labels; on the same
+    scale the edges count as a sum over edges divided by the number of labels. As a mean they would be heard least where labels
+    are few, which is where class compatibility must be learned from edges (docs/trials.md).
+    """
+    labelled, _ = labelled_and_others(graph)
+    edges = graph.num_edges if graph.part is None else graph.part.edges
+    return (edges if graph.directed else edges / 2) / max(labelled, 1)
+
+
 def disagreement(passes: Sequence[Tensor]) -> Tensor:
     """Squared distance of each pass (1, n, C) from what all of them say together, sharpened: p_c^2 / sum p^2 of their mean.
 
@@ -109,7 +121,7 @@ def objective(
         structure = prior.structure(outcome.distribution, graph, context)
         belief = _belief_loss(outcome.distribution.node_logits, graph, target)
         if isinstance(posterior, BeliefPosterior):
-            evidence = -posterior.edge_log_evidence(outcome.distribution, graph)
+            evidence = -edges_per_label(graph) * posterior.edge_log_evidence(outcome.distribution, graph)
             lesson = _lesson(outcome.distribution.node_logits, graph)
     for passes in trusted:
         each = [F.nll_loss(log_prob[0, graph.counted], graph.y[graph.counted]) for log_prob in passes]
@@ -121,7 +133,7 @@ def objective(
         + c.sparsity_weight * sparsity
         + c.structure_weight * structure
         + c.belief_weight * belief
-        + c.evidence_weight * evidence
+        + c.compatibility_weight * evidence
         + c.lesson_weight * lesson
         + trusting
         + c.agreement_weight * agreement

@@ -15,6 +15,7 @@ class Part:
         counted: (n,) bool, the nodes of the batch that the loss is taken on: its seeds, whose neighbourhoods are there.
         number: of the batch within its epoch; names its dropout masks.
         labelled, others: how many nodes of the whole graph have a training label, and how many have none.
+        edges: of the whole graph, as it stores them (an undirected one twice).
         evidence: (2, 2), mean and spread over all edges of the whole graph, of feature similarity and of log degrees.
     """
 
@@ -22,4 +23,5 @@ class Part:
     number: int
     labelled: int
     others: int
+    edges: int
     evidence: Tensor

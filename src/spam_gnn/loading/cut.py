@@ -51,7 +51,7 @@ class Whole:
         return Whole(graph, degree, _moments(graph, degree), int(graph.train_mask.sum()), columns or {})
 
     def part(self, counted: Tensor, number: int) -> Part:
-        return Part(counted, number, self.labelled, self.graph.num_nodes - self.labelled, self.evidence)
+        return Part(counted, number, self.labelled, self.graph.num_nodes - self.labelled, self.graph.num_edges, self.evidence)
 
     def cut(self, chosen: Chosen, counted: Tensor, number: int) -> Graph:
         """The chosen nodes and edges as a batch; an undirected edge is stored in both directions, whichever was chosen."""
