@@ -35,6 +35,7 @@ CHANGES: dict[str, dict[str, Any]] = {
     "no belief propagation": {"belief_rounds": 0},
     "beliefs not among the inputs": {"belief_input": False},
     "no lesson from propagation": {"lesson_weight": 0.0},
+    "compatibility learned from labels alone": {"compatibility_weight": 0.0},
     "all of the class gradient into the posterior": {"posterior_gradient": 1.0},
     "all training labels as context": {"context": 1.0},
     "noise rate not learned": {"learn_noise": False},
