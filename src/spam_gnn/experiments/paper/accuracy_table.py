@@ -8,6 +8,7 @@ from spam_gnn.baselines.registry import systems
 from spam_gnn.experiments.paper import published
 from spam_gnn.experiments.paper.accuracy_figure import accuracy_figure
 from spam_gnn.experiments.paper.comparison import OURS, Comparison
+from spam_gnn.experiments.paper.goals import goals_table
 from spam_gnn.experiments.paper.plan import BUDGET_SENTENCE
 from spam_gnn.experiments.provenance import measured_with
 from spam_gnn.experiments.statistics import Cell
@@ -34,13 +35,20 @@ def accuracy_result(records: Sequence[Record], name: str, columns: Sequence[str]
         "error; p of the paired t-test, the same after Holm's correction over all systems, and of Wilcoxon's test):",
         against.markdown(),
     ]
+    goals, tried = goals_table(records, name)
+    if goals.rows:
+        parts += ["The floors set for SpaM, and whether it is first of its row (the highest mean over a system's own runs):",
+                  goals.markdown()]  # fmt: skip
+    if tried:
+        parts += ["What was tried on rows that miss their floor or are behind, in percent, with validation in brackets (how and "
+                  "on which splits: docs/trials.md):", tried]  # fmt: skip
     if beside.rows:
         parts += ["Measured here / published, in the SpaM paper where no source is named (protocols and tuning differ):",
                   beside.markdown(), _sources(made)]  # fmt: skip
     parts += [*_failures(made), measured_with(records)]
     figure = accuracy_figure(made, name)
-    return StudyResult("\n\n".join(part.strip() for part in parts) + "\n", (main, cells_table(made, name), beside, against),
-                       (figure,), verdict)  # fmt: skip
+    tables = (main, cells_table(made, name), beside, against, goals)
+    return StudyResult("\n\n".join(part.strip() for part in parts) + "\n", tables, (figure,), verdict)
 
 
 def cell_text(cell: Cell) -> str:

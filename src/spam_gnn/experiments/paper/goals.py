@@ -1,0 +1,99 @@
+"""Goals set for SpaM, held beside what was measured: reached or missed, first or behind, and what was tried where it is behind.
+
+Floors and tries stand in `goals.json`. A try is a figure of docs/trials.md: test accuracy (validation accuracy), over the
+splits that docs/trials.md states.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+
+from spam_gnn.baselines.registry import systems
+from spam_gnn.data import catalog
+from spam_gnn.experiments.paper.comparison import OURS
+from spam_gnn.experiments.statistics import Cell, Values, gather, paired
+from spam_gnn.experiments.store import Record
+from spam_gnn.report.exhibit import ResultTable
+
+FIRST, CLOSE, BEHIND = "first", "within one standard error of", "behind"
+_NAMES = {"accuracy": "accuracy", "roc_auc": "ROC AUC", "sign_auroc": "AUROC of edges"}
+
+
+@dataclass(frozen=True)
+class Goal:
+    """The least that SpaM should reach on a dataset, in percent, and (what, figure) of what was tried to get there."""
+
+    dataset: str
+    metric: str
+    floor: float
+    tried: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class Standing:
+    """SpaM's mean, the system with the highest mean beside it (None where no other has one), and how they compare."""
+
+    mean: float
+    runs: int
+    rival: str | None
+    word: str
+
+    @property
+    def text(self) -> str:
+        if self.rival is None:
+            return "alone"
+        title = systems()[self.rival].title if self.rival in systems() else self.rival
+        return f"{FIRST}, before {title}" if self.word == FIRST else f"{self.word} {title}"
+
+
+@cache
+def goals() -> tuple[Goal, ...]:
+    """All of `goals.json`."""
+    stored = json.loads(files("spam_gnn.experiments.paper").joinpath("goals.json").read_text())
+    return tuple(Goal(**{**goal, "tried": tuple((what, figure) for what, figure in goal["tried"])}) for goal in stored)
+
+
+def standing(ours: Cell, others: Mapping[str, Values]) -> Standing:
+    """SpaM beside the best of the others; the standard error is that of the difference on the splits both have."""
+    assert ours.mean is not None
+    means = {model: sum(values.values()) / len(values) for model, values in others.items() if values}
+    if not means:
+        return Standing(ours.mean, len(ours.values), None, FIRST)
+    rival = max(means, key=lambda model: means[model])
+    if ours.mean >= means[rival]:
+        return Standing(ours.mean, len(ours.values), rival, FIRST)
+    pair = paired(ours.values, others[rival])
+    close = pair is not None and pair.error is not None and -pair.difference <= pair.error
+    return Standing(ours.mean, len(ours.values), rival, CLOSE if close else BEHIND)
+
+
+def _standing_at(goal: Goal, records: Sequence[Record]) -> Standing | None:
+    wanted = (goal.dataset, catalog.default_protocol(goal.dataset), None)  # a floor is for the standard splits
+    of_dataset = [r for r in records if tuple(r["spec"][part] for part in ("dataset", "protocol", "perturbation")) == wanted]
+    if goal.metric == "sign_auroc":  # a figure of edges, which other systems do not judge
+        found = [r["edges"]["sign_auroc"] for r in of_dataset if r["spec"]["model"] == OURS and r.get("edges")]
+        return Standing(100.0 * sum(found) / len(found), len(found), None, FIRST) if found else None
+    cells = {model: cell for (model, _), cell in gather(of_dataset, goal.metric).items()}
+    ours = cells.pop(OURS, None)
+    return standing(ours, {m: cell.values for m, cell in cells.items()}) if ours is not None and ours.mean is not None else None
+
+
+def goals_table(records: Sequence[Record], name: str) -> tuple[ResultTable, str]:
+    """The goals that these records say something about, and in words what was tried on the rows that miss them."""
+    rows, tried = [], []
+    for goal in goals():
+        at = _standing_at(goal, records)
+        if at is None:
+            continue
+        missed = at.mean < goal.floor
+        result = f"missed by {goal.floor - at.mean:.1f}" if missed else "reached"
+        rows.append((goal.dataset, _NAMES[goal.metric], f"{goal.floor:g}", f"{at.mean:.1f}", at.runs, result, at.text))
+        if (missed or at.word == BEHIND) and goal.tried:
+            listed = "; ".join(f"{what}: {figure}" for what, figure in goal.tried)
+            tried.append(f"- {goal.dataset}, {_NAMES[goal.metric]} {at.mean:.1f}. {listed}.")
+    header = ("dataset", "measure", "floor", "SpaM", "runs", "floor is", "SpaM is")
+    return ResultTable(f"{name}-goals", header, tuple(rows)), "\n".join(tried)

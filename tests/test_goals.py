@@ -1,0 +1,59 @@
+"""Goals beside results: reached or missed, first or behind, and what was tried where it matters."""
+
+from __future__ import annotations
+
+import pytest
+
+from spam_gnn.experiments.paper.goals import BEHIND, CLOSE, FIRST, goals, goals_table, standing
+from spam_gnn.experiments.spec import RunSpec
+from spam_gnn.experiments.statistics import Cell
+
+
+def cell(*values):
+    return Cell({(k, k): v for k, v in enumerate(values)}, frozenset((k, k) for k in range(len(values))))
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "word"),
+    [
+        ((80.0, 82.0), (79.0, 81.0), FIRST),
+        ((80.0, 80.0), (80.0, 80.0), FIRST),
+        ((80.0, 86.0, 80.0), (84.0, 80.0, 84.0), CLOSE),  # difference -0.67, standard error 3.3
+        ((80.0, 81.0, 82.0), (84.0, 85.5, 86.0), BEHIND),
+        ((80.0,), (81.0,), BEHIND),  # one pair has no standard error to hide behind
+    ],
+)
+def test_standing_is_on_the_splits_both_have(ours, theirs, word):
+    found = standing(cell(*ours), {"mlp": cell(*theirs).values, "gcn": cell(1.0).values})
+    assert (found.word, found.rival) == (word, "mlp")
+    assert standing(cell(*ours), {}).text == "alone"
+
+
+def record(dataset, model, accuracy, split=0, **extra):
+    spec = RunSpec.of(dataset, model, split=split, seed=split, **extra)
+    return {"status": "ok", "hash": spec.spec_hash, "spec": spec.to_json(), "test": {"accuracy": accuracy, "roc_auc": None}}
+
+
+def test_a_missed_floor_names_what_was_tried():
+    records = [record("texas", "spam", 0.5), record("texas", "mlp", 0.4), record("wisconsin", "spam", 0.99)]
+    table, tried = goals_table(records, "t")
+    assert [row[:6] for row in table.rows] == [
+        ("texas", "accuracy", "86", "50.0", 1, "missed by 36.0"), ("wisconsin", "accuracy", "87.5", "99.0", 1, "reached"),
+    ]  # fmt: skip
+    assert [row[6] for row in table.rows] == ["first, before MLP", "alone"]
+    goal = next(goal for goal in goals() if goal.dataset == "texas")
+    assert tried.startswith("- texas, accuracy 50.0. ")
+    assert all(f"{what}: {figure}" in tried for what, figure in goal.tried)
+
+
+def test_runs_under_another_protocol_are_not_held_against_a_floor():
+    table, tried = goals_table([record("texas", "spam", 0.5, protocol="authors")], "t")
+    assert (table.rows, tried) == ((), "")
+
+
+def test_edges_are_held_against_their_own_floor():
+    attacked = {**record("cora-metattack:0.25", "spam", 0.9), "edges": {"sign_auroc": 0.5}}
+    table, tried = goals_table([attacked], "t")
+    assert [row[1] for row in table.rows] == ["accuracy", "AUROC of edges"]
+    assert [row[5] for row in table.rows] == ["reached", "missed by 36.0"]
+    assert "AUROC of edges 50.0" in tried
