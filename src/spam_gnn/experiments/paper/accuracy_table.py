@@ -40,8 +40,8 @@ def accuracy_result(records: Sequence[Record], name: str, columns: Sequence[str]
         parts += ["The floors set for SpaM, and whether it is first of its row (the highest mean over a system's own runs):",
                   goals.markdown()]  # fmt: skip
     if tried:
-        parts += ["What was tried on rows that miss their floor or are behind, in percent, with validation in brackets (how and "
-                  "on which splits: docs/trials.md):", tried]  # fmt: skip
+        parts += ["What was tried on rows that miss their floor or are behind, in percent, with validation in brackets (how, "
+                  "and on which splits: docs/trials.md):", tried]  # fmt: skip
     if beside.rows:
         parts += ["Measured here / published, in the SpaM paper where no source is named (protocols and tuning differ):",
                   beside.markdown(), _sources(made)]  # fmt: skip
