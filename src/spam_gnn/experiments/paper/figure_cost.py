@@ -63,7 +63,9 @@ def render(records: Sequence[Record]) -> StudyResult:
     )  # fmt: skip
     table = ResultTable(NAME, ("what", "value", "system", "ms per epoch", "peak memory, MiB"), rows)
     intro = (f"Training epochs without validation, one thread, mean of {REPEATS} runs; K and L on {SMALL}, edges on {LARGE} "
-             "with a share of its edges. Peak memory is that of the whole process, libraries included.\n\n")  # fmt: skip
+             "with a share of its edges. Every system has its default settings; those of SpaM have position columns, which join "
+             "where nodes have ten or more edge ends: a step in the last column. Preparing them is not part of an epoch. Peak "
+             "memory is that of the whole process, libraries included.\n\n")  # fmt: skip
     caption = "Time of a training epoch and peak memory against samples, layers and edges; the dashed line is proportional."
     figure = ResultFigure(NAME, caption, lambda: _draw(found))
     return StudyResult(intro + table.markdown(), (table,), (figure,), _verdict(found["seconds_per_epoch"]))
