@@ -63,7 +63,7 @@ def render(records: Sequence[Record]) -> StudyResult:
     )  # fmt: skip
     table = ResultTable(NAME, ("what", "value", "system", "ms per epoch", "peak memory, MiB"), rows)
     intro = (f"Training epochs without validation, one thread, mean of {REPEATS} runs; K and L on {SMALL}, edges on {LARGE} "
-             "with a share of its edges. Every system has its default settings; those of SpaM have position columns, which join "
+             "with a share of its edges. Every system has its default settings; SpaM has position columns then, which join "
              "where nodes have ten or more edge ends: a step in the last column. Preparing them is not part of an epoch. Peak "
              "memory is that of the whole process, libraries included.\n\n")  # fmt: skip
     caption = "Time of a training epoch and peak memory against samples, layers and edges; the dashed line is proportional."
