@@ -10,6 +10,7 @@ import torch
 from conftest import tiny_graph
 from spam_gnn.config import SpaMConfig
 from spam_gnn.data import catalog
+from spam_gnn.data.splits import few_labels
 from spam_gnn.data.synthetic import csbm, digits
 from spam_gnn.errors import BadInput
 from spam_gnn.evaluation.metrics import cosine_auroc, noise_auroc, same_class_auroc
@@ -216,16 +217,16 @@ def test_noise_is_called_noise_and_more_noise_is_called_more():
     assert means[-1] - means[0] > 0.2
 
 
-def few_labels(seed: int) -> Graph:
-    """Six classes, of which like joins like five times as often as by chance, and 41 labels."""
+def sparsely_labelled(seed: int) -> Graph:
+    """Six classes, of which like joins like five times as often as by chance, with seven labels each."""
     graph = csbm(nodes=900, classes=6, degree=8, homophily=1.0, noise=0.2, feature_strength=3.0, seed=seed)
-    return replace(graph, train_mask=graph.train_mask & (torch.arange(900) % 12 == 0))
+    return few_labels(graph, seed, train=7, val=30)
 
 
 def test_compatibility_is_learned_from_edges_where_labels_are_few():
-    graph = few_labels(1)
+    graph = sparsely_labelled(1)
     model = SpaM(graph.num_features, 6, SpaMConfig(trusted=()))
-    fit(model, graph, TrainConfig(epochs=100, patience=100), seed=0)
+    fit(model, graph, TrainConfig(epochs=100, select=False), seed=0)
     prepared = model.prepare(graph)
     source, target = graph.edge_index
     joined = torch.zeros(6, 6).index_put_((graph.y[source], graph.y[target]), torch.ones(graph.num_edges), accumulate=True)
@@ -234,12 +235,12 @@ def test_compatibility_is_learned_from_edges_where_labels_are_few():
     with torch.no_grad():
         belief = model.edge_distribution(prepared).node_logits[-1].log_softmax(-1)
         found = model.posterior.log_ratio(belief, prepared)[0].exp()
-    # evidence as a mean over edges instead leaves it 0.27 to 0.39 too low
-    torch.testing.assert_close(found.diagonal(), truth.diagonal(), rtol=0.25, atol=0.0)
+    # evidence as a mean over edges instead leaves it 0.23 to 0.37 too low
+    torch.testing.assert_close(found.diagonal(), truth.diagonal(), rtol=0.2, atol=0.0)
 
 
 def test_an_edge_counts_as_much_as_a_label_in_a_batch_too():
-    graph = few_labels(0)
+    graph = sparsely_labelled(0)
     labels, edges = int(graph.train_mask.sum()), graph.num_edges // 2
     assert edges_per_label(graph) == pytest.approx(edges / labels)
     assert edges_per_label(replace(graph, directed=True)) == pytest.approx(2 * edges / labels)
