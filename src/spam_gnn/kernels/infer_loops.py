@@ -67,6 +67,20 @@ def look_ahead(
 
 
 @inlined
+def list_present(
+    signs: Any, k: int, edges: Any, slot: int, rows: Any, all_near: Any, all_dots: Any, heard: int, listed: Any, sign: Any,
+    near: Any, dots: Any,
+) -> int:  # fmt: skip
+    """Of the messages that some sample has, those that sample k has: their rows, signs, |v_j|^2 and t . v_j."""
+    count = 0
+    for q in range(heard):
+        s = signs[edges[slot, q], k]
+        listed[count], sign[count], near[count], dots[count] = rows[q], s, all_near[q], all_dots[q]
+        count += 1 if s != 0 else 0
+    return count
+
+
+@inlined
 def code_present(
     t: Any, table: Any, listed: Any, near: Any, dots: Any, count: int, penalty: Any, steps: int, a: Any, down: Any,
     residual: Any,
@@ -112,10 +126,29 @@ def part_present(
 
 
 @inlined
+def add_opposing(
+    row: Any, table: Any, others: Any, weights: Any, count: int, scale: Any, minus: Any, to_oppose: Any, order: Any
+) -> None:  # fmt: skip
+    """row += (scale sum_q w_q v_q) W-."""
+    for q in range(count):
+        weights[q] *= scale
+    fill(minus, row.dtype.type(0.0))
+    add_rows(minus, table, others, weights, count)
+    add_rows(row, to_oppose, order, minus, row.size)
+
+
+@inlined
 def start_row(row: Any, base: Any, scale: Any, table: Any, r: int) -> None:
     """row = base + scale table_r."""
     for x in range(row.size):
         row[x] = base[x] + scale * table[r, x]
+
+
+@inlined
+def rectify(row: Any) -> None:
+    """relu, in place."""
+    for x in range(row.size):
+        row[x] = max(row[x], row.dtype.type(0.0))
 
 
 @inlined
@@ -161,8 +194,7 @@ def layer_rows(
         if i + 1 < last:
             ahead = look_ahead(pointer, source, signs, sample, samples, i + 1, edges, 1 - slot, table)
         entries = list_nonzero(hidden, i, place, number)
-        for x in range(width):
-            base[x] = bias[x]
+        base[:] = bias
         if to_self.shape[0] > 0:
             add_rows(base, to_self, place, number, entries)
         for q in range(heard):
@@ -173,11 +205,9 @@ def layer_rows(
             add_rows(t, to_target, place, number, entries)
             row_dots(t, table, rows, heard, all_dots)
         for k in range(samples):
-            count = 0
-            for q in range(heard):
-                s = signs[edges[slot, q], sample + k]
-                listed[count], sign[count], near[count], dots[count] = rows[q], s, all_near[q], all_dots[q]
-                count += 1 if s != 0 else 0
+            count = list_present(
+                signs, sample + k, edges, slot, rows, all_near, all_dots, heard, listed, sign, near, dots
+            )
             if steps > 0:
                 code_present(t, table, listed, near, dots, count, penalty, steps, a, down, residual)
             supporting, opposing, plus_mass, minus_mass = part_present(
@@ -189,16 +219,11 @@ def layer_rows(
             start_row(row, base, own * support, table, 2 * i + 1)
             add_rows(row, table, some, some_weights, supporting)
             if opposing > 0:
-                for q in range(opposing):
-                    other_weights[q] *= gamma * oppose
-                fill(minus, zero)
-                add_rows(minus, table, others, other_weights, opposing)
-                add_rows(row, to_oppose, order, minus, width)
+                add_opposing(row, table, others, other_weights, opposing, gamma * oppose, minus, to_oppose, order)
+            rectify(row)
             if to_class.shape[0] > 0:
-                for x in range(width):
-                    row[x] = row[x] if row[x] > zero else zero
                 row_dots(row, to_class, order, class_bias.size, logits)
                 log_softmax(logits, class_bias, out, k, i)
             else:
                 for x in range(width):
-                    out[k, i, x] = row[x] if row[x] > zero else zero
+                    out[k, i, x] = row[x]
