@@ -72,7 +72,7 @@ def _options(
 
 @app.command()
 def demo(out: Out = Path("demo-run"), seed: Seed = 0) -> None:
-    """Train on handwritten digits with planted wrong edges, beside two baselines; half a minute.
+    """Train on handwritten digits with planted wrong edges, beside two baselines; about a minute.
 
     Example: `spam-gnn demo --out demo-run`, then open demo-run/report.html.
     """
@@ -137,12 +137,8 @@ def train(
     from spam_gnn.commands.options import GraphOptions
     from spam_gnn.commands.train import TrainRequest, run_training
 
-    options = GraphOptions(
-        dataset, graph, nodes, edges, format, edge_format, no_header, id, label, split_column, tuple(text or ()), source,
-        target, weight, directed,
-    )  # fmt: skip
     return run_training(TrainRequest(
-        graph=options, split=split, protocol=protocol, seed=seed, epochs=epochs, preset=preset, model=model,
+        graph=GraphOptions.of(locals()), split=split, protocol=protocol, seed=seed, epochs=epochs, preset=preset, model=model,
         settings=chosen, beside=beside, calibrate=calibrate, device=device, out=out, resume=resume, batches=batches,
         there=there, workers=workers, arguments=tuple(sys.argv[1:]),
     ))  # fmt: skip
@@ -187,11 +183,7 @@ def inspect(
     from spam_gnn.commands.inspect import run_inspect
     from spam_gnn.commands.options import GraphOptions
 
-    options = GraphOptions(
-        dataset, graph, nodes, edges, format, edge_format, no_header, id, label, split_column, tuple(text or ()), source,
-        target, weight, directed,
-    )  # fmt: skip
-    run_inspect(options, split, seed, json)
+    run_inspect(GraphOptions.of(locals()), split, seed, json)
 
 
 @app.command()
@@ -223,11 +215,7 @@ def convert(
     from spam_gnn.commands.convert import run_convert
     from spam_gnn.commands.options import GraphOptions
 
-    options = GraphOptions(
-        dataset, graph, nodes, edges, format, edge_format, no_header, id, label, split_column, tuple(text or ()), source,
-        target, weight, directed,
-    )  # fmt: skip
-    run_convert(options, split, protocol, seed, out)
+    run_convert(GraphOptions.of(locals()), split, protocol, seed, out)
 
 
 @app.command()

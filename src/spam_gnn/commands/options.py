@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import Any
 
 from spam_gnn.data.tables import TableColumns, TableFormats
 from spam_gnn.source import DataSource
@@ -28,6 +30,12 @@ class GraphOptions:
     target: str | None = None
     weight: str | None = None
     directed: bool = False
+
+    @staticmethod
+    def of(given: Mapping[str, Any]) -> GraphOptions:
+        """Those among the arguments of a command, by their names."""
+        own = {field.name: given[field.name] for field in fields(GraphOptions)}
+        return GraphOptions(**{**own, "text": tuple(own["text"] or ())})
 
     @property
     def named(self) -> bool:
