@@ -24,7 +24,7 @@ def cell(*values):
     ],
 )
 def test_standing_is_on_the_splits_both_have(ours, theirs, word):
-    found = standing(cell(*ours), {"mlp": cell(*theirs).values, "gcn": cell(1.0).values})
+    found = standing(cell(*ours), {"mlp": cell(*theirs), "gcn": cell(1.0)})
     assert (found.word, found.rival) == (word, "mlp")
     assert standing(cell(*ours), {}).text == "alone"
 

@@ -49,7 +49,7 @@ def column_of(record: Record) -> str:
 
 
 def gather(records: Sequence[Record], metric: str = "accuracy", scale: float = 100.0) -> dict[tuple[str, str], Cell]:
-    """(system, dataset) -> its cell of a test metric, in percent by default."""
+    """(system, dataset) -> its cell of a metric of test nodes, or of edges for a system that judges them; in percent."""
     values: dict[tuple[str, str], dict[Key, float]] = {}
     planned: dict[tuple[str, str], set[Key]] = {}
     reasons: dict[tuple[str, str], list[str]] = {}
@@ -58,7 +58,7 @@ def gather(records: Sequence[Record], metric: str = "accuracy", scale: float = 1
         place, key = (spec["model"], column_of(record)), (spec["split"], spec["seed"])
         planned.setdefault(place, set()).add(key)
         values.setdefault(place, {})
-        value = record["test"].get(metric) if record["status"] == "ok" else None
+        value = {**(record.get("edges") or {}), **record["test"]}.get(metric) if record["status"] == "ok" else None
         if value is not None:
             values[place][key] = scale * value
         if record["status"] == "failed":

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from spam_gnn.baselines.registry import systems
 from spam_gnn.experiments.paper import published
 from spam_gnn.experiments.paper.accuracy_figure import accuracy_figure
 from spam_gnn.experiments.paper.comparison import OURS, Comparison
 from spam_gnn.experiments.paper.goals import goals_table
-from spam_gnn.experiments.paper.plan import BUDGET_SENTENCE
+from spam_gnn.experiments.paper.plan import BUDGET_SENTENCE, title
 from spam_gnn.experiments.provenance import measured_with
 from spam_gnn.experiments.statistics import Cell
 from spam_gnn.experiments.store import Record
@@ -57,11 +56,6 @@ def cell_text(cell: Cell) -> str:
         return "–" if not cell.planned else f"– ({cell.counts})"
     spread = "" if cell.std is None else f" ± {cell.std:.1f}"
     return f"{cell.mean:.1f}{spread} ({cell.counts})"
-
-
-def title(model: str) -> str:
-    """What tables call a system."""
-    return systems()[model].title if model in systems() else model
 
 
 def main_table(made: Comparison, name: str) -> ResultTable:

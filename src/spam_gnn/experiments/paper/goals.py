@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
-from spam_gnn.baselines.registry import systems
 from spam_gnn.data import catalog
 from spam_gnn.experiments.paper.comparison import OURS
-from spam_gnn.experiments.statistics import Cell, Values, gather, paired
+from spam_gnn.experiments.paper.plan import title
+from spam_gnn.experiments.statistics import Cell, gather, paired
 from spam_gnn.experiments.store import Record
 from spam_gnn.report.exhibit import ResultTable
 
@@ -46,8 +46,7 @@ class Standing:
     def text(self) -> str:
         if self.rival is None:
             return "alone"
-        title = systems()[self.rival].title if self.rival in systems() else self.rival
-        return f"{FIRST}, before {title}" if self.word == FIRST else f"{self.word} {title}"
+        return f"{FIRST}, before {title(self.rival)}" if self.word == FIRST else f"{self.word} {title(self.rival)}"
 
 
 @cache
@@ -57,16 +56,16 @@ def goals() -> tuple[Goal, ...]:
     return tuple(Goal(**{**goal, "tried": tuple((what, figure) for what, figure in goal["tried"])}) for goal in stored)
 
 
-def standing(ours: Cell, others: Mapping[str, Values]) -> Standing:
+def standing(ours: Cell, others: Mapping[str, Cell]) -> Standing:
     """SpaM beside the best of the others; the standard error is that of the difference on the splits both have."""
     assert ours.mean is not None
-    means = {model: sum(values.values()) / len(values) for model, values in others.items() if values}
+    means = {model: cell.mean for model, cell in others.items() if cell.mean is not None}
     if not means:
         return Standing(ours.mean, len(ours.values), None, FIRST)
     rival = max(means, key=lambda model: means[model])
     if ours.mean >= means[rival]:
         return Standing(ours.mean, len(ours.values), rival, FIRST)
-    pair = paired(ours.values, others[rival])
+    pair = paired(ours.values, others[rival].values)
     close = pair is not None and pair.error is not None and -pair.difference <= pair.error
     return Standing(ours.mean, len(ours.values), rival, CLOSE if close else BEHIND)
 
@@ -74,12 +73,9 @@ def standing(ours: Cell, others: Mapping[str, Values]) -> Standing:
 def _standing_at(goal: Goal, records: Sequence[Record]) -> Standing | None:
     wanted = (goal.dataset, catalog.default_protocol(goal.dataset), None)  # a floor is for the standard splits
     of_dataset = [r for r in records if tuple(r["spec"][part] for part in ("dataset", "protocol", "perturbation")) == wanted]
-    if goal.metric == "sign_auroc":  # a figure of edges, which other systems do not judge
-        found = [r["edges"]["sign_auroc"] for r in of_dataset if r["spec"]["model"] == OURS and r.get("edges")]
-        return Standing(100.0 * sum(found) / len(found), len(found), None, FIRST) if found else None
     cells = {model: cell for (model, _), cell in gather(of_dataset, goal.metric).items()}
     ours = cells.pop(OURS, None)
-    return standing(ours, {m: cell.values for m, cell in cells.items()}) if ours is not None and ours.mean is not None else None
+    return None if ours is None or ours.mean is None else standing(ours, cells)
 
 
 def goals_table(records: Sequence[Record], name: str) -> tuple[ResultTable, str]:

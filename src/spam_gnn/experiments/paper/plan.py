@@ -29,6 +29,11 @@ def system_names() -> tuple[str, ...]:
     return tuple(system.name for system in listed)
 
 
+def title(model: str) -> str:
+    """What tables call a system; one that is published only keeps the name it has there."""
+    return systems()[model].title if model in systems() else model
+
+
 def table_run(dataset: str, model: str, split: int, seed: int) -> RunSpec:
     """One run under the equal budget."""
     return RunSpec.of(dataset, model, split=split, seed=seed, train=EQUAL_BUDGET)

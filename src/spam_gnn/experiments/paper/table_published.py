@@ -17,9 +17,8 @@ from dataclasses import dataclass
 from spam_gnn.baselines.registry import systems
 from spam_gnn.data import catalog
 from spam_gnn.experiments.paper import table_homophilic, table_main
-from spam_gnn.experiments.paper.accuracy_table import title
 from spam_gnn.experiments.paper.comparison import OURS
-from spam_gnn.experiments.paper.plan import BUDGET_SENTENCE, present, table_run
+from spam_gnn.experiments.paper.plan import BUDGET_SENTENCE, present, table_run, title
 from spam_gnn.experiments.paper.published import PublishedFigure, figures, source, stated
 from spam_gnn.experiments.provenance import measured_with
 from spam_gnn.experiments.spec import RunSpec
