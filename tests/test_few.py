@@ -48,16 +48,38 @@ def test_passes_that_say_the_same_and_are_sure_do_not_disagree():
     assert disagreement([sure, sure]) == 0.0
 
 
-@pytest.mark.parametrize(("labelled", "passes"), [(10, 2), (40, 1)])
-def test_trusting_networks_go_twice_over_a_graph_with_few_labels(labelled, passes, monkeypatch):
+@pytest.mark.parametrize(
+    ("labelled", "accuracy", "passes"),
+    [
+        (10, None, [1, 2]),  # nothing is validated yet; the features alone have no edges to agree about
+        (40, None, [1, 1]),
+        (10, (0.9, 0.5, 0.9), [1, 2]),
+        (10, (0.9, 0.5, 0.52), [1, 1]),  # no better than the features alone: it does not listen to itself
+    ],
+)
+def test_trusting_networks_go_twice_over_a_graph_with_few_labels(labelled, accuracy, passes):
     graph = few_labels(labelled)
     model = SpaM(graph.num_features, graph.num_classes, SpaMConfig(hidden=8))
-    prepared, calls = model.prepare(graph), []
-    before = SpaM.trusted
-    monkeypatch.setattr(SpaM, "trusted", lambda self, *given: calls.append(1) or before(self, *given))
-    parts = model.training_loss(prepared, 0, 0)
-    assert len(calls) == passes
-    assert (parts["agreement"] > 0) == (passes == 2)
+    if accuracy is not None:
+        model.validated(accuracy, 20)
+    calls = [0, 0]
+    for place, network in enumerate(model.trusting):
+        network.register_forward_hook(lambda *_, place=place: calls.__setitem__(place, calls[place] + 1))
+    parts = model.training_loss(model.prepare(graph), 0, 0)
+    assert calls == passes
+    assert (parts["agreement"] > 0) == (max(passes) == 2)
+
+
+def test_guesses_are_learned_from_as_far_as_they_are_heeded():
+    graph = few_labels(10)
+    model = SpaM(graph.num_features, graph.num_classes, SpaMConfig(hidden=8, posterior_dropout=0.0, dropout=0.0))
+    prepared, lessons = model.prepare(graph), {}
+    for judged in (0.5, 0.6, 0.8):
+        model.validated((judged, 0.5, 0.5), 100)  # a standard error is 0.05
+        lessons[judged] = float(model.training_loss(prepared, 0, 0)["lesson"].detach())
+    assert lessons[0.5] == 0.0
+    assert lessons[0.6] == pytest.approx(lessons[0.8])  # five points beyond the standard error: in full
+    assert lessons[0.8] > 0.0
 
 
 def test_the_agreement_enters_the_loss_by_the_share_of_unlabelled_nodes():
@@ -66,7 +88,7 @@ def test_the_agreement_enters_the_loss_by_the_share_of_unlabelled_nodes():
     prepared = model.prepare(graph)
     outcome = model(prepared, graph.train_mask, seed=0, samples=2)
     generator = torch.Generator().manual_seed(0)
-    passes = [model.trusted(prepared, observed_signs(prepared), generator)[0] for _ in range(2)]
+    passes = [model.trusted(prepared, observed_signs(prepared), generator)[1] for _ in range(2)]
     given = (model.config, model.posterior, model.prior, prepared, outcome, graph.train_mask)
     loss, without = objective(*given, [passes]), objective(*given, [passes[:1], passes[1:]])
     assert unlabelled_share(16, 64) == pytest.approx(0.3)
@@ -75,13 +97,13 @@ def test_the_agreement_enters_the_loss_by_the_share_of_unlabelled_nodes():
 
 
 def test_few_features_bring_a_deep_network_and_are_not_dropped():
-    assert layers_of(SpaMConfig(), 15) == [2, 10]
-    assert layers_of(SpaMConfig(), 16) == [2]
-    assert layers_of(SpaMConfig(deep_layers=0), 3) == [2]
+    assert layers_of(SpaMConfig(), 15) == [0, 2, 10]
+    assert layers_of(SpaMConfig(), 16) == [0, 2]
+    assert layers_of(SpaMConfig(deep_layers=0), 3) == [0, 2]
     assert layers_of(SpaMConfig(trusted=()), 3) == []
     assert layers_of(SpaMConfig(posterior="none"), 3) == []
     assert layers_of(SpaMConfig.preset("paper"), 3) == []
-    assert [network.dropout for network in SpaMConfig(dropout=0.4).further(3)] == [0.4, 0.2]
+    assert [network.dropout for network in SpaMConfig(dropout=0.4).further(3)] == [0.4, 0.4, 0.2]
     for features in (5, 16):
         graph = few_labels(30, features=features)
         model = SpaM(features, graph.num_classes, SpaMConfig(hidden=8, dropout=0.0, few_features=16))
@@ -110,7 +132,7 @@ def test_columns_are_standardised_as_batch_norm_does():
 def test_the_deep_network_does_not_decay_and_the_others_do():
     model = SpaM(5, 3, SpaMConfig(hidden=8))
     decayed, free = ({id(p) for p in group["params"]} for group in model.parameter_groups(0.1))
-    deep = {id(p) for p in model.trusting[1].parameters() if p.requires_grad}
+    deep = {id(p) for p in model.trusting[-1].parameters() if p.requires_grad}
     assert deep <= free
     assert id(model.trusting[0].encode_weight) in decayed
     assert id(model.network.encode_weight) in decayed
@@ -124,6 +146,6 @@ def test_a_model_of_few_features_trains_predicts_and_shares_its_belief():
     model = SpaM(5, graph.num_classes, SpaMConfig(hidden=8))
     fit(model, graph, TrainConfig(epochs=3), seed=0)
     believed = model.believed()
-    assert list(believed) == ["judged", "trusted (2 layers)", "trusted (10 layers)"]
+    assert list(believed) == ["judged", "features alone", "trusted (2 layers)", "trusted (10 layers)"]
     assert sum(believed.values()) == pytest.approx(1.0, abs=1e-5)
     torch.testing.assert_close(model.predict(model.prepare(graph), 0).probability.sum(1), torch.ones(80))

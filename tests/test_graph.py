@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import networkx as nx
 import numpy as np
 import pandas as pd
@@ -71,6 +73,12 @@ def test_bad_graphs_are_refused_in_one_line(change, message):
 def test_a_graph_cannot_be_changed():
     with pytest.raises(AttributeError):
         tiny_graph(0).x = X
+
+
+def test_an_edge_without_its_mirror_is_named():
+    graph = tiny_graph(0)
+    with pytest.raises(BadInput, match=r"^edge_index: found \d+ -> \d+ without its mirror; Graph.build adds it"):
+        replace(graph, edge_index=graph.edge_index[:, :-1]).pairs  # noqa: B018 - asked for, not used
 
 
 def test_pyg_round_trip():

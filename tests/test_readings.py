@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import scipy.optimize
@@ -9,7 +11,7 @@ import torch
 
 from spam_gnn import SpaM, SpaMConfig, csbm
 from spam_gnn.prediction import Prediction
-from spam_gnn.readings import Shares
+from spam_gnn.readings import FEATURES_ALONE, Shares
 from spam_gnn.training import TrainConfig, fit
 from test_model import SMALL, small
 
@@ -65,6 +67,28 @@ def test_without_validation_nodes_all_count_the_same():
     torch.testing.assert_close(shares.share, torch.full((3,), 1.0 / 3.0))
 
 
+def test_guesses_are_heeded_where_edges_are_proven():
+    shares = Shares(("judged", FEATURES_ALONE, "trusted (2 layers)", "trusted (3 layers)"))
+    assert shares.heeded.tolist() == [1.0, 0.0, 1.0, 1.0]  # before validation; the features alone guess nothing from edges
+    shares.heed((0.7, 0.5, 0.575, 0.4), 100)  # a standard error of 0.05, then a half of the way to 0.05 beyond it
+    torch.testing.assert_close(shares.heeded, torch.tensor([1.0, 0.0, 0.5, 0.0]))
+    shares.heed((0.9, 0.9, 0.9, 0.9), 0)  # nothing was validated
+    torch.testing.assert_close(shares.heeded, torch.tensor([1.0, 0.0, 0.5, 0.0]))
+    without = Shares(NAMES)
+    without.heed((0.1, 0.9, 0.9), 100)  # nothing to hold the readings against
+    assert without.heeded.tolist() == [1.0, 1.0, 1.0]
+
+
+def test_features_alone_hear_no_edge():
+    graph = csbm(nodes=60, seed=0)
+    model = SpaM(graph.num_features, graph.num_classes, SpaMConfig(**SMALL))
+    model.begin(graph, 0)
+    fewer = replace(graph, edge_index=graph.edge_index[:, graph.pairs.of_edge < 10])
+    one, other = (model.readings(model.prepare(g), 0) for g in (graph, fewer))
+    torch.testing.assert_close(one[1].probability, other[1].probability)
+    assert not torch.allclose(one[2].probability, other[2].probability)
+
+
 def test_the_mixture_is_the_weighted_mean_of_probabilities():
     shares, generator = Shares(NAMES), torch.Generator().manual_seed(0)
     shares.share.copy_(torch.tensor([0.5, 0.3, 0.2]))
@@ -75,7 +99,7 @@ def test_the_mixture_is_the_weighted_mean_of_probabilities():
 
 def test_readings_are_named_and_settings_take_them_away():
     names = {
-        (): ("judged", "trusted (2 layers)"),
+        (): ("judged", "features alone", "trusted (2 layers)"),
         (("trusted", ()),): ("judged",),
         (("trusted", (1, 3)),): ("judged", "trusted (1 layer)", "trusted (3 layers)"),
         (("posterior", "none"),): ("judged",),
@@ -102,12 +126,13 @@ def test_networks_are_kept_at_their_own_best_epochs():
         kept.append((scores, {name: value.clone() for name, value in model.state_dict().items()}))
 
     model = small(graph)
-    fit(model, graph, TrainConfig(epochs=25, val_samples=8), seed=1, on_epoch=remember)
-    best = [max(range(25), key=lambda e, r=r: kept[e][0][r]) for r in range(2)]
-    assert best[0] != best[1]  # otherwise this would say nothing
+    fit(model, graph, TrainConfig(epochs=60, val_samples=8), seed=1, on_epoch=remember)
+    best = [max(range(len(kept)), key=lambda e, r=r: kept[e][0][r]) for r in range(3)]
+    assert len(set(best)) == 3  # otherwise this would say little
     for name, value in model.state_dict().items():
+        reading = 1 + int(name.split(".")[1]) if name.startswith("trusting.") else 0
         if not name.startswith("shares."):
-            assert torch.equal(value, kept[best[name.startswith("trusting.")]][1][name]), (name, best)
+            assert torch.equal(value, kept[best[reading]][1][name]), (name, best)
 
 
 def test_trusting_networks_learn_from_every_training_label():

@@ -50,8 +50,9 @@ class SpaMConfig:
     position: PositionMode = "auto"  # degrees and adjacency rows join the features: auto where nodes have many neighbours
     position_rank: int = 2048  # most numbers that a row of the adjacency is shortened to; fewer of many nodes (position_shape)
     position_dropout: float = 0.2
-    # layers of further networks, each of which takes every edge as observed; mixed in by shares found on validation nodes
-    trusted: tuple[int, ...] = (2,)
+    # layers of further networks, each of which takes every edge as observed (0: reads the features alone); mixed in by shares
+    # found on validation nodes
+    trusted: tuple[int, ...] = (0, 2)
     agreement_weight: float = 1.0  # of a trusting network's passes agreeing on unlabelled nodes; grows with their share
     # with fewer features none is dropped, and a deep trusting network without weight decay joins: what a node is lies around it
     few_features: int = 16
@@ -102,12 +103,15 @@ class SpaMConfig:
     def __post_init__(self) -> None:
         for name, kind in _CHOICES.items():
             one_of(getattr(self, name), get_args(kind), name)
-        for name in ("hidden", "layers", "coder_steps", "posterior_hidden", "position_rank", "samples", "predict_samples"):
+        for name in ("hidden", "coder_steps", "posterior_hidden", "position_rank", "samples", "predict_samples"):
             if getattr(self, name) < 1:
                 raise BadInput(f"{name}: found {getattr(self, name)}; use 1 or more")
+        fewest = 0 if self.posterior == "none" else 1  # without layers there is nothing that the signs of edges could be for
+        if self.layers < fewest:
+            raise BadInput(f"layers: found {self.layers}; use {fewest} or more")
         object.__setattr__(self, "trusted", tuple(self.trusted))  # a list, where it was read from a file
-        if any(layers < 1 for layers in self.trusted):
-            raise BadInput(f"trusted: found {self.trusted}; give 1 or more layers for each network, or none")
+        if any(layers < 0 for layers in self.trusted):
+            raise BadInput(f"trusted: found {self.trusted}; give the layers of each network (0: features alone), or none")
         for name in ("dropout", "posterior_dropout", "position_dropout", "deep_dropout"):
             if not 0.0 <= getattr(self, name) < 1.0:
                 raise BadInput(f"{name}: found {getattr(self, name)}; use a number from 0 up to, not including, 1")
@@ -140,16 +144,16 @@ class SpaMConfig:
         return 0.0 if num_features < self.few_features else rate
 
     def passes(self, labelled: int, others: int) -> int:
-        """How often a trusting network goes over the graph in an epoch: twice where agreeing on others than the labelled nodes
-        weighs enough to be worth the time."""
+        """How often a trusting network goes over the graph in an epoch, at most: twice where agreeing on others than the
+        labelled nodes weighs enough to be worth the time."""
         return 2 if self.agreement_weight * unlabelled_share(labelled, others) >= _WORTH else 1
 
     def trusting(self, layers: int) -> SpaMConfig:
         """The settings of a network that takes every edge as observed: a residual one, since nothing is drawn away."""
         return replace(
-            self, posterior="none", layers=layers, residual=True, coder="uniform", self_term=True, aggregate="normalised",
-            gamma_mode="fixed",
-        )
+            self, posterior="none", layers=layers, encoder=self.encoder or layers == 0, residual=True, coder="uniform",
+            self_term=True, aggregate="normalised", gamma_mode="fixed",
+        )  # fmt: skip
 
     def with_settings(self, settings: dict[str, Any]) -> SpaMConfig:
         """A copy with some fields changed; an unknown key is refused with the nearest known one."""

@@ -123,6 +123,10 @@ class NodeModel(nn.Module, ABC):
         """Called when an epoch is validated, with the probability (R, v) that each reading gives to the labels of the
         validation nodes of each batch; `total` sums over all processes. A model of several readings finds their shares here."""
 
+    def validated(self, accuracy: Sequence[float], nodes: int) -> None:
+        """Called when an epoch is validated, with the accuracy of each reading on the validation nodes of all processes, and
+        how many those are."""
+
     def believed(self) -> dict[str, float]:
         """The share of each reading in the prediction, by name; empty for a model that has one."""
         return {}

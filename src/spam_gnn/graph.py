@@ -151,6 +151,9 @@ class Graph:
     def pairs(self) -> Pairs:
         """The undirected pairs {i, j} of an undirected graph; both stored edges of a pair share a number."""
         edge = torch.nonzero(self.edge_index[0] < self.edge_index[1]).reshape(-1)
+        if bool((self.reverse < 0).any()):  # compiled loops would read beyond their tables
+            source, target = self.edge_index[:, int((self.reverse < 0).nonzero()[0])].tolist()
+            raise BadInput(f"edge_index: found {source} -> {target} without its mirror; Graph.build adds it; or set directed")
         number = torch.empty(self.num_edges, dtype=torch.int64)
         number[edge] = number[self.reverse[edge]] = torch.arange(edge.numel())
         return Pairs(edge, number)

@@ -23,19 +23,20 @@ from spam_gnn.position_shape import PositionShape
 from spam_gnn.posterior import PriorConfig, SignDistribution, SignPrior, context_mask
 from spam_gnn.prediction import Prediction
 from spam_gnn.randomness import stream
-from spam_gnn.readings import Shares
+from spam_gnn.readings import FEATURES_ALONE, Shares
 from spam_gnn.sampling import SignedGraphs, observed_signs, sign_table
 
 
 def _named(layers: int) -> str:
-    return f"trusted ({layers} layer{'s' if layers > 1 else ''})"
+    return FEATURES_ALONE if layers == 0 else f"trusted ({layers} layer{'s' if layers > 1 else ''})"
 
 
 class SpaM(NodeModel):
     """Sparse Bayesian message passing (paper Algorithm 1, forward part), beside other readings of the same graph.
 
     The *judging* network passes messages on signed graphs drawn from the posterior. *Trusting* networks (`trusted`) take every
-    edge as it was observed. `Shares` says how far each is believed. Without trusting networks this is the paper's model.
+    edge as it was observed; one of no layers reads the features alone. `Shares` says how far each is believed. Without further
+    networks this is the paper's model.
 
     Args:
         num_features: d.
@@ -133,10 +134,17 @@ class SpaM(NodeModel):
         outcome = self(
             graph, context, seed=seed, samples=self.config.samples, purpose="train", epoch=epoch, generator=generator
         )
-        observed = observed_signs(graph)
-        passes = self.config.passes(*labelled_and_others(graph))
-        trusted = list(zip(*(self.trusted(graph, observed, generator) for _ in range(passes)), strict=True))
-        return objective(self.config, self.posterior, self.prior, graph, outcome, context, trusted).parts()
+        heeded = self.shares.get_buffer("heeded").tolist()
+        trusted = self._passes(graph, generator, heeded)
+        return objective(self.config, self.posterior, self.prior, graph, outcome, context, trusted, heeded).parts()
+
+    def _passes(self, graph: Graph, generator: torch.Generator, heeded: Sequence[float]) -> list[list[Tensor]]:
+        """(1, n, C) log p of each trusting network, as often as it goes over the graph: once where no guess of it is heeded."""
+        observed, most = observed_signs(graph), self.config.passes(*labelled_and_others(graph))
+        return [
+            [network(graph, None, observed, generator)[0] for _ in range(most if heard > 0.0 else 1)]
+            for network, heard in zip(self.trusting, heeded[1:], strict=True)
+        ]
 
     def trusted(self, graph: Graph, signs: SignedGraphs, generator: torch.Generator | None) -> list[Tensor]:
         """(1, n, C) log p of each trusting network on the edges that `signs` has."""
@@ -157,6 +165,10 @@ class SpaM(NodeModel):
     def weigh(self, likelihood: Sequence[Tensor], total: Callable[[Tensor], Tensor]) -> None:
         """Find the shares of the readings on validation nodes."""
         self.shares.weigh(likelihood, total)
+
+    def validated(self, accuracy: Sequence[float], nodes: int) -> None:
+        """Find how far the readings' guesses of unlabelled nodes are heeded."""
+        self.shares.heed(accuracy, nodes)
 
     def believed(self) -> dict[str, float]:
         return dict(zip(self.shares.names, self.shares.get_buffer("share").tolist(), strict=True))

@@ -103,11 +103,14 @@ def objective(
     outcome: Outcome,
     context: Tensor,
     trusted: Sequence[Sequence[Tensor]] = (),
+    heeded: Sequence[float] = (),
 ) -> Loss:
     """Loss of one forward pass. Targets are the training nodes whose label was not shown (all of them if all were).
 
     Args:
         trusted: (1, n, C) log p of each pass of each trusting network, which are shown no labels and so learn from all of them.
+        heeded: how far what the judging and each trusting network guess of unlabelled nodes is learned from (`readings`); in
+            full unless given.
     """
     target = graph.counted & ~context
     if not bool(target.any()):
@@ -115,6 +118,7 @@ def objective(
     class_loss = marginal_class_loss if c.class_loss == "marginal" else expected_class_loss
     class_ = class_loss(outcome.prediction, graph.y, target)
     sparsity = outcome.code_norm.mean()
+    heeded = heeded or [1.0] * (1 + len(trusted))
     zero = class_.new_zeros(())
     structure = belief = evidence = lesson = trusting = agreement = zero
     if outcome.distribution is not None:
@@ -122,12 +126,12 @@ def objective(
         belief = _belief_loss(outcome.distribution.node_logits, graph, target)
         if isinstance(posterior, BeliefPosterior):
             evidence = -edges_per_label(graph) * posterior.edge_log_evidence(outcome.distribution, graph)
-            lesson = _lesson(outcome.distribution.node_logits, graph)
-    for passes in trusted:
+            lesson = heeded[0] * _lesson(outcome.distribution.node_logits, graph)
+    for passes, heard in zip(trusted, heeded[1:], strict=True):
         each = [F.nll_loss(log_prob[0, graph.counted], graph.y[graph.counted]) for log_prob in passes]
         trusting = trusting + torch.stack(each).mean()
         if len(passes) > 1:
-            agreement = agreement + unlabelled_share(*labelled_and_others(graph)) * disagreement(passes)
+            agreement = agreement + heard * unlabelled_share(*labelled_and_others(graph)) * disagreement(passes)
     total = (
         class_
         + c.sparsity_weight * sparsity

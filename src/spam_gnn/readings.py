@@ -8,6 +8,15 @@ known beforehand, so the prediction is their mixture,
 
 found by expectation maximisation (stacking with a weak Dirichlet prior of strength a, so that few validation nodes do not
 silence a reading). Training labels do not decide w: the networks have fitted those.
+
+Where labels are few, readings also learn from their own guesses of the other nodes (`lesson_weight`, `agreement_weight`). That
+helps a reading whose edges are of use and ruins one whose edges are not: it becomes certain of what it got wrong. A network
+that reads the features alone tells the two apart. With accuracy a_r on v validation nodes, and a_0 that of the features
+alone, the guesses of reading r are heeded by
+
+    g_r = clamp((a_r - a_0 - sqrt(a_0 (1 - a_0) / v)) / 0.05, 0, 1):
+
+not at all unless it is ahead by more than a standard error, in full five points further on.
 """
 
 from __future__ import annotations
@@ -20,11 +29,13 @@ from torch import Tensor, nn
 from spam_gnn.prediction import Prediction
 
 _STRENGTH = 2.0  # a: the prior counts as much as two validation nodes
+FEATURES_ALONE = "features alone"  # the name of a reading that hears no edge
+_CLEARLY = 0.05  # accuracy beyond the standard error from which on guesses are heeded in full
 _ROUNDS = 60  # of expectation maximisation; the mixture moves by less than 1e-3 after that
 
 
 class Shares(nn.Module):
-    """w (R,), equal until validation nodes have been seen; kept with the weights of the model.
+    """w (R,), equal until validation nodes have been seen, and g (R,), one until then; kept with the weights of the model.
 
     Args:
         names: of the readings, in their order.
@@ -34,6 +45,7 @@ class Shares(nn.Module):
         super().__init__()
         self.names = tuple(names)
         self.register_buffer("share", torch.full((len(self.names),), 1.0 / len(self.names)))
+        self.register_buffer("heeded", torch.tensor([float(name != FEATURES_ALONE) for name in self.names]))
 
     def weigh(self, likelihood: Sequence[Tensor], total: Callable[[Tensor], Tensor]) -> None:
         """Find w.
@@ -50,6 +62,19 @@ class Shares(nn.Module):
             share = total((joint / joint.sum(0)).sum(1)) + _STRENGTH / count
             share = share / share.sum()
         self.get_buffer("share").copy_(share)
+
+    def heed(self, accuracy: Sequence[float], nodes: int) -> None:
+        """Find g, where a reading hears no edge and so can be held against the others.
+
+        Args:
+            accuracy: of each reading on all validation nodes.
+            nodes: how many those are.
+        """
+        if FEATURES_ALONE in self.names and nodes > 0:
+            alone = accuracy[self.names.index(FEATURES_ALONE)]
+            bar = alone + (alone * (1.0 - alone) / nodes) ** 0.5
+            ahead = torch.tensor([(found - bar) / _CLEARLY for found in accuracy])
+            self.get_buffer("heeded").copy_(ahead.clamp(0.0, 1.0))
 
     def mix(self, readings: Sequence[Prediction]) -> Prediction:
         """All samples of all readings, each weighted by its share of its reading and by the reading's share."""

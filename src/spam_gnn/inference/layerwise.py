@@ -57,9 +57,23 @@ def predict_layerwise(model: SpaM, graph: Graph, seed: int, samples: int | None 
     readings = [_Pass(model, model.network, whole, source).prediction()]
     for network in model.trusting:
         assert isinstance(network, SignedNetwork)
+        if not network.layers:
+            readings.append(_features_alone(model, network, whole))
+            continue
         observed = SignSource(network.config, whole.graph, None, seed, 1)
         readings.append(_Pass(model, network, whole, observed).prediction())
     return Judgement(model.mixed(readings), distribution)
+
+
+def _features_alone(model: SpaM, network: SignedNetwork, whole: Whole) -> Prediction:
+    """Of a network without layers: what it says of a node needs no other."""
+    log_prob, position = scratch(1, whole.graph.num_nodes, model.num_classes), whole.columns.get(POSITION)
+    for rows in node_ranges(whole.graph.num_nodes):
+        features = model.scaler.scaled(features_of(whole.graph, rows))
+        hidden = network.encode(features, None, None, None if position is None else position[rows])
+        assert hidden is not None
+        log_prob[:, rows] = network.classify(hidden, 1)
+    return Prediction.uniform(log_prob)
 
 
 class _Pass:

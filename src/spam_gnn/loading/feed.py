@@ -96,6 +96,7 @@ class Tally:
             {"train_accuracy": a / max(n, 1), "val_accuracy": b / max(v, 1), "val_loss": loss / max(v, 1)}
             for a, n, b, v, loss in rows.tolist()
         ]
+        model.validated([numbers["val_accuracy"] for numbers in each], round(float(rows[0, 3])) if count else 0)
         return Validation(mixture, tuple((numbers["val_accuracy"], -numbers["val_loss"]) for numbers in each))
 
 
