@@ -24,8 +24,10 @@ DATASETS = (
 )  # fmt: skip
 CHANGES: dict[str, dict[str, Any]] = {
     WHOLE: {},
-    "no trusting network": {"trusted": ()},
-    "two trusting networks, of one and two layers": {"trusted": (1, 2)},
+    "the judging network alone": {"trusted": ()},
+    "no reading of the features alone": {"trusted": (2,)},
+    "no trusting network": {"trusted": (0,)},
+    "a further trusting network, of one layer": {"trusted": (0, 1, 2)},
     "no agreement of passes": {"agreement_weight": 0.0},
     _FEW: {"few_features": 0},
     "no posterior": {"posterior": "none"},
@@ -51,7 +53,7 @@ CHANGES: dict[str, dict[str, Any]] = {
     "paper preset": asdict(SpaMConfig.preset("paper")),
 }
 # runs of minutes: the changes that concern it
-_ON_MINESWEEPER = (WHOLE, "no trusting network", _FEW, "no posterior", "paper preset")
+_ON_MINESWEEPER = (WHOLE, "the judging network alone", _FEW, "no posterior", "paper preset")
 
 
 def concerns(change: str, dataset: str) -> bool:
