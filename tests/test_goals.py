@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 
 from spam_gnn.experiments.paper.goals import BEHIND, CLOSE, FIRST, goals, goals_table, standing
@@ -57,3 +60,23 @@ def test_edges_are_held_against_their_own_floor():
     assert [row[1] for row in table.rows] == ["accuracy", "AUROC of edges"]
     assert [row[5] for row in table.rows] == ["reached", "missed by 36.0"]
     assert "AUROC of edges 50.0" in tried
+
+
+def test_of_an_error_less_is_better():
+    mine = {**record("cora", "spam", 0.9), "test_calibrated": {"ece": 0.05}}
+    other = {**record("cora", "mlp", 0.9), "test_calibrated": {"ece": 0.03}}
+    rows = {row[1]: row for row in goals_table([mine, other], "t")[0].rows}
+    assert rows["ECE after a temperature (at most)"][3:] == ("5.0", 1, "missed by 1.0", "behind MLP")
+    better = {**mine, "test_calibrated": {"ece": 0.02}}
+    rows = {row[1]: row for row in goals_table([better, other], "t")[0].rows}
+    assert rows["ECE after a temperature (at most)"][3:] == ("2.0", 1, "reached", "first, before MLP")
+
+
+def test_every_figure_that_was_tried_stands_in_the_trials():
+    trials = (Path(__file__).parent.parent / "docs" / "trials.md").read_text()
+    stated = set(re.findall(r"\d+\.\d+", trials))
+    for goal in goals():
+        for what, figure in goal.tried:
+            for number in re.findall(r"\d+\.\d+", figure):
+                fraction = f"{float(number) / 100.0:.3f}"  # areas under curves stand there as fractions
+                assert {number, fraction} & stated, (goal.dataset, what, number)

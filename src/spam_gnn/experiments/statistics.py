@@ -48,8 +48,15 @@ def column_of(record: Record) -> str:
     return record["spec"]["dataset"] + ("" if disturbed is None else f" {disturbed['name']}:{disturbed['strength']:g}")
 
 
+def figures_of(record: Record) -> dict[str, float | None]:
+    """What a finished run measured: of its test nodes, of the same after a temperature (`calibrated_...`), and of its edges,
+    for a system that judges them."""
+    calibrated = {f"calibrated_{name}": value for name, value in (record.get("test_calibrated") or {}).items()}
+    return {**(record.get("edges") or {}), **calibrated, **record["test"]}
+
+
 def gather(records: Sequence[Record], metric: str = "accuracy", scale: float = 100.0) -> dict[tuple[str, str], Cell]:
-    """(system, dataset) -> its cell of a metric of test nodes, or of edges for a system that judges them; in percent."""
+    """(system, dataset) -> its cell of a metric (`figures_of`), in percent by default."""
     values: dict[tuple[str, str], dict[Key, float]] = {}
     planned: dict[tuple[str, str], set[Key]] = {}
     reasons: dict[tuple[str, str], list[str]] = {}
@@ -58,7 +65,7 @@ def gather(records: Sequence[Record], metric: str = "accuracy", scale: float = 1
         place, key = (spec["model"], column_of(record)), (spec["split"], spec["seed"])
         planned.setdefault(place, set()).add(key)
         values.setdefault(place, {})
-        value = {**(record.get("edges") or {}), **record["test"]}.get(metric) if record["status"] == "ok" else None
+        value = figures_of(record).get(metric) if record["status"] == "ok" else None
         if value is not None:
             values[place][key] = scale * value
         if record["status"] == "failed":

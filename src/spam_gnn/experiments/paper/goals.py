@@ -20,22 +20,32 @@ from spam_gnn.experiments.store import Record
 from spam_gnn.report.exhibit import ResultTable
 
 FIRST, CLOSE, BEHIND = "first", "within one standard error of", "behind"
-_NAMES = {"accuracy": "accuracy", "roc_auc": "ROC AUC", "sign_auroc": "AUROC of edges"}
+_NAMES = {
+    "accuracy": "accuracy", "roc_auc": "ROC AUC", "sign_auroc": "AUROC of edges",
+    "calibrated_ece": "ECE after a temperature (at most)",
+}  # fmt: skip
+_LOW_IS_GOOD = ("calibrated_ece",)
 
 
 @dataclass(frozen=True)
 class Goal:
-    """The least that SpaM should reach on a dataset, in percent, and (what, figure) of what was tried to get there."""
+    """The least that SpaM should reach on a dataset, in percent (the most, of an error), and (what, figure) of what was tried
+    to get there."""
 
     dataset: str
     metric: str
     floor: float
     tried: tuple[tuple[str, str], ...]
 
+    @property
+    def sign(self) -> float:
+        """By which a figure is multiplied so that more is better."""
+        return -1.0 if self.metric in _LOW_IS_GOOD else 1.0
+
 
 @dataclass(frozen=True)
 class Standing:
-    """SpaM's mean, the system with the highest mean beside it (None where no other has one), and how they compare."""
+    """SpaM's mean, the system with the best mean beside it (None where no other has one), and how they compare."""
 
     mean: float
     runs: int
@@ -56,17 +66,21 @@ def goals() -> tuple[Goal, ...]:
     return tuple(Goal(**{**goal, "tried": tuple((what, figure) for what, figure in goal["tried"])}) for goal in stored)
 
 
-def standing(ours: Cell, others: Mapping[str, Cell]) -> Standing:
-    """SpaM beside the best of the others; the standard error is that of the difference on the splits both have."""
+def standing(ours: Cell, others: Mapping[str, Cell], sign: float = 1.0) -> Standing:
+    """SpaM beside the best of the others; the standard error is that of the difference on the splits both have.
+
+    Args:
+        sign: 1 where more is better, -1 where less is.
+    """
     assert ours.mean is not None
     means = {model: cell.mean for model, cell in others.items() if cell.mean is not None}
     if not means:
         return Standing(ours.mean, len(ours.values), None, FIRST)
-    rival = max(means, key=lambda model: means[model])
-    if ours.mean >= means[rival]:
+    rival = max(means, key=lambda model: sign * means[model])
+    if sign * ours.mean >= sign * means[rival]:
         return Standing(ours.mean, len(ours.values), rival, FIRST)
     pair = paired(ours.values, others[rival].values)
-    close = pair is not None and pair.error is not None and -pair.difference <= pair.error
+    close = pair is not None and pair.error is not None and -sign * pair.difference <= pair.error
     return Standing(ours.mean, len(ours.values), rival, CLOSE if close else BEHIND)
 
 
@@ -75,7 +89,7 @@ def _standing_at(goal: Goal, records: Sequence[Record]) -> Standing | None:
     of_dataset = [r for r in records if tuple(r["spec"][part] for part in ("dataset", "protocol", "perturbation")) == wanted]
     cells = {model: cell for (model, _), cell in gather(of_dataset, goal.metric).items()}
     ours = cells.pop(OURS, None)
-    return None if ours is None or ours.mean is None else standing(ours, cells)
+    return None if ours is None or ours.mean is None else standing(ours, cells, goal.sign)
 
 
 def goals_table(records: Sequence[Record], name: str) -> tuple[ResultTable, str]:
@@ -85,8 +99,8 @@ def goals_table(records: Sequence[Record], name: str) -> tuple[ResultTable, str]
         at = _standing_at(goal, records)
         if at is None:
             continue
-        missed = at.mean < goal.floor
-        result = f"missed by {goal.floor - at.mean:.1f}" if missed else "reached"
+        short = goal.sign * (goal.floor - at.mean)
+        missed, result = short > 0.0, f"missed by {short:.1f}" if short > 0.0 else "reached"
         rows.append((goal.dataset, _NAMES[goal.metric], f"{goal.floor:g}", f"{at.mean:.1f}", at.runs, result, at.text))
         if (missed or at.word == BEHIND) and goal.tried:
             listed = "; ".join(f"{what}: {figure}" for what, figure in goal.tried)
