@@ -57,7 +57,7 @@ def test_equal_to_the_whole_graph_at_once(name):
     {"directions": "both", "belief_rounds": 0}, {"residual": True, "norm": "layer", "layers": 3},
     {"residual": True, "norm": "columns", "layers": 3}, {"few_features": 100, "deep_layers": 4}, {"belief_rounds": 4},
     {"preset": "paper"}, {"preset": "paper", "posterior": "similarity"}, {"posterior": "gcn", "directions": "both"},
-    {"coder": "unrolled"}, {"position": "on"}, {"position": "on", "directions": "both"},
+    {"coder": "unrolled"}, {"position": "on"}, {"position": "on", "directions": "both"}, {"posterior": "none", "layers": 0},
 ])  # fmt: skip
 def test_directed_graphs_and_deeper_models(settings):
     compare(directed(csbm(nodes=80, feature_strength=2.0, seed=4)), **settings)

@@ -10,6 +10,7 @@ import scipy.optimize
 import torch
 
 from spam_gnn import SpaM, SpaMConfig, csbm
+from spam_gnn.errors import BadInput
 from spam_gnn.prediction import Prediction
 from spam_gnn.readings import FEATURES_ALONE, Shares
 from spam_gnn.training import TrainConfig, fit
@@ -143,3 +144,18 @@ def test_trusting_networks_learn_from_every_training_label():
     model.training_loss(model.prepare(graph), 0, 0)["trusted"].backward()
     assert all(p.grad is not None for n, p in model.trusting.named_parameters() if p.requires_grad)
     assert all(p.grad is None for p in model.network.parameters())
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"layers": 0}, "layers: found 0; use 1 or more"),
+        ({"layers": 0, "posterior": "none", "encoder": False}, "layers: found 0; use 1 or more"),
+        ({"layers": -1, "posterior": "none"}, "layers: found -1; use 0 or more"),
+        ({"trusted": (2, -1)}, "trusted: found (2, -1); give the layers of each network (0: features alone), or none"),
+    ],
+)
+def test_layers_that_make_no_network_are_refused(settings, message):
+    with pytest.raises(BadInput) as error:
+        SpaMConfig(**settings)
+    assert str(error.value) == message

@@ -106,7 +106,7 @@ class SpaMConfig:
         for name in ("hidden", "coder_steps", "posterior_hidden", "position_rank", "samples", "predict_samples"):
             if getattr(self, name) < 1:
                 raise BadInput(f"{name}: found {getattr(self, name)}; use 1 or more")
-        fewest = 0 if self.posterior == "none" else 1  # without layers there is nothing that the signs of edges could be for
+        fewest = 0 if self.posterior == "none" and self.encoder else 1  # something must be left to learn, and signs to be used
         if self.layers < fewest:
             raise BadInput(f"layers: found {self.layers}; use {fewest} or more")
         object.__setattr__(self, "trusted", tuple(self.trusted))  # a list, where it was read from a file

@@ -54,15 +54,15 @@ def predict_layerwise(model: SpaM, graph: Graph, seed: int, samples: int | None 
     whole = Whole.of(model.structure(graph), model.node_columns(graph))
     distribution = sign_distribution(model, whole)
     source = SignSource(model.config, whole.graph, distribution, seed, samples or model.config.predict_samples)
-    readings = [_Pass(model, model.network, whole, source).prediction()]
+    readings = [_reading(model, model.network, whole, source)]
     for network in model.trusting:
         assert isinstance(network, SignedNetwork)
-        if not network.layers:
-            readings.append(_features_alone(model, network, whole))
-            continue
-        observed = SignSource(network.config, whole.graph, None, seed, 1)
-        readings.append(_Pass(model, network, whole, observed).prediction())
+        readings.append(_reading(model, network, whole, SignSource(network.config, whole.graph, None, seed, 1)))
     return Judgement(model.mixed(readings), distribution)
+
+
+def _reading(model: SpaM, network: SignedNetwork, whole: Whole, signs: SignSource) -> Prediction:
+    return _Pass(model, network, whole, signs).prediction() if network.layers else _features_alone(model, network, whole)
 
 
 def _features_alone(model: SpaM, network: SignedNetwork, whole: Whole) -> Prediction:
