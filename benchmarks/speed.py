@@ -28,7 +28,7 @@ from matplotlib import pyplot as plt
 STORE = HERE.parent / "runs" / "speed" / commit()
 ABOUT = (
     "SpaM (posterior on, unrolled coder with T = 3, L = 2, width 64; K in the name; spam-default is the default preset, with "
-    "its trusting network) beside PyG's GCN and GAT (two layers, width 64, one head, no dropout on the input). One process, "
+    "its further networks) beside PyG's GCN and GAT (two layers, width 64, one head, no dropout on the input). One process, "
     "one thread, taking turns; CPU seconds, median ± half the quartile distance. "
     "SpaM predicts with K = 8. Peak memory is that of a process of its own, libraries included. `python benchmarks/speed.py`"
 )

@@ -51,10 +51,10 @@ def test_passes_that_say_the_same_and_are_sure_do_not_disagree():
 @pytest.mark.parametrize(
     ("labelled", "accuracy", "passes"),
     [
-        (10, None, [1, 2]),  # nothing is validated yet; the features alone have no edges to agree about
+        (10, None, [1, 2]),  # nothing is validated yet; without messages there is nothing to agree about
         (40, None, [1, 1]),
         (10, (0.9, 0.5, 0.9), [1, 2]),
-        (10, (0.9, 0.5, 0.52), [1, 1]),  # no better than the features alone: it does not listen to itself
+        (10, (0.9, 0.5, 0.52), [1, 1]),  # no better than without messages: it does not listen to itself
     ],
 )
 def test_trusting_networks_go_twice_over_a_graph_with_few_labels(labelled, accuracy, passes):
@@ -72,14 +72,16 @@ def test_trusting_networks_go_twice_over_a_graph_with_few_labels(labelled, accur
 
 def test_guesses_are_learned_from_as_far_as_they_are_heeded():
     graph = few_labels(10)
-    model = SpaM(graph.num_features, graph.num_classes, SpaMConfig(hidden=8, posterior_dropout=0.0, dropout=0.0))
-    prepared, lessons = model.prepare(graph), {}
-    for judged in (0.5, 0.6, 0.8):
-        model.validated((judged, 0.5, 0.5), 100)  # a standard error is 0.05
-        lessons[judged] = float(model.training_loss(prepared, 0, 0)["lesson"].detach())
-    assert lessons[0.5] == 0.0
-    assert lessons[0.6] == pytest.approx(lessons[0.8])  # five points beyond the standard error: in full
-    assert lessons[0.8] > 0.0
+    model = SpaM(graph.num_features, graph.num_classes, SpaMConfig(hidden=8))
+    prepared, guessed = model.prepare(graph), {}
+    for accuracy in (0.5, 0.575, 0.6, 0.8):
+        model.validated((accuracy, 0.5, accuracy), 100)  # a standard error is 0.05
+        parts = model.training_loss(prepared, 0, 0)
+        guessed[accuracy] = [float(parts[name].detach()) for name in ("lesson", "agreement")]
+    assert guessed[0.5] == [0.0, 0.0]
+    assert min(guessed[0.8]) > 0.0
+    assert guessed[0.6] == pytest.approx(guessed[0.8])  # five points beyond the standard error: in full
+    assert guessed[0.575] == pytest.approx([part / 2 for part in guessed[0.8]], rel=1e-5)
 
 
 def test_the_agreement_enters_the_loss_by_the_share_of_unlabelled_nodes():
@@ -146,6 +148,6 @@ def test_a_model_of_few_features_trains_predicts_and_shares_its_belief():
     model = SpaM(5, graph.num_classes, SpaMConfig(hidden=8))
     fit(model, graph, TrainConfig(epochs=3), seed=0)
     believed = model.believed()
-    assert list(believed) == ["judged", "features alone", "trusted (2 layers)", "trusted (10 layers)"]
+    assert list(believed) == ["judged", "no messages", "trusted (2 layers)", "deep (10 layers)"]
     assert sum(believed.values()) == pytest.approx(1.0, abs=1e-5)
     torch.testing.assert_close(model.predict(model.prepare(graph), 0).probability.sum(1), torch.ones(80))

@@ -211,6 +211,9 @@ def test_explanation_covers_the_neighbourhood(graph):
     assert (frame["contribution"].abs().diff().dropna() <= 1e-9).all()
     with pytest.raises(BadInput, match="nodes 0 to 79"):
         explain_node(model, graph, 80, seed=1)
+    deaf = SpaM(graph.num_features, graph.num_classes, SpaMConfig(posterior="none", layers=0))
+    with pytest.raises(BadInput, match="no layers, so no neighbour is heard"):
+        explain_node(deaf, graph, 4, seed=1)
 
 
 @pytest.mark.parametrize("preset", ["default", "paper"])

@@ -11,8 +11,9 @@ import torch
 
 from spam_gnn import SpaM, SpaMConfig, csbm
 from spam_gnn.errors import BadInput
+from spam_gnn.loading.feed import Tally, WholeFeed
 from spam_gnn.prediction import Prediction
-from spam_gnn.readings import FEATURES_ALONE, Shares
+from spam_gnn.readings import NO_MESSAGES, Shares
 from spam_gnn.training import TrainConfig, fit
 from test_model import SMALL, small
 
@@ -69,8 +70,8 @@ def test_without_validation_nodes_all_count_the_same():
 
 
 def test_guesses_are_heeded_where_edges_are_proven():
-    shares = Shares(("judged", FEATURES_ALONE, "trusted (2 layers)", "trusted (3 layers)"))
-    assert shares.heeded.tolist() == [1.0, 0.0, 1.0, 1.0]  # before validation; the features alone guess nothing from edges
+    shares = Shares(("judged", NO_MESSAGES, "trusted (2 layers)", "trusted (3 layers)"))
+    assert shares.heeded.tolist() == [1.0, 0.0, 1.0, 1.0]  # before validation; without messages nothing is guessed from edges
     shares.heed((0.7, 0.5, 0.575, 0.4), 100)  # a standard error of 0.05, then a half of the way to 0.05 beyond it
     torch.testing.assert_close(shares.heeded, torch.tensor([1.0, 0.0, 0.5, 0.0]))
     shares.heed((0.9, 0.9, 0.9, 0.9), 0)  # nothing was validated
@@ -80,7 +81,53 @@ def test_guesses_are_heeded_where_edges_are_proven():
     assert without.heeded.tolist() == [1.0, 1.0, 1.0]
 
 
-def test_features_alone_hear_no_edge():
+class Other:
+    """A team of two, whose other process saw nothing (or everything) that was validated."""
+
+    def __init__(self, sums=None):
+        self.sums = sums
+
+    def total(self, numbers):
+        return numbers if self.sums is None or numbers.shape != self.sums.shape else numbers + self.sums
+
+    def most(self, number):
+        return 4.0 if self.sums is not None else number
+
+
+def test_every_process_heeds_the_same():
+    """What is heeded follows from the scores of all validation nodes, also in a process that has validated none itself."""
+    graph = csbm(nodes=80, feature_strength=1.5, seed=3)
+    model = small(graph)
+    fit(model, graph, TrainConfig(epochs=5), seed=1)
+    feed = WholeFeed(model, graph)
+    seen = feed.evaluate(model, 1, 4)
+    wanted = Shares(model.shares.names)
+    wanted.heed([accuracy for accuracy, _ in seen.scores], int(graph.val_mask.sum()))
+    torch.testing.assert_close(model.shares.heeded, wanted.heeded)
+    numbers = torch.zeros(4, 5, dtype=torch.float64)  # the mixture and three readings: the other process's sums
+    numbers[:, 2], numbers[:, 3] = torch.tensor([80.0, 90.0, 50.0, 57.5]), 100.0
+    Tally().result(model, Other(numbers))
+    torch.testing.assert_close(model.shares.heeded, torch.tensor([1.0, 0.0, 0.5]))
+
+
+def test_training_measures_what_is_heeded(monkeypatch):
+    graph, heard = csbm(nodes=80, feature_strength=1.5, seed=3), []
+    monkeypatch.setattr(Shares, "heed", lambda _, accuracy, nodes: heard.append((len(accuracy), nodes)))
+    fit(small(graph), graph, TrainConfig(epochs=3), seed=1)
+    assert heard == [(3, int(graph.val_mask.sum()))] * 4  # every epoch, and the weights that were kept
+
+
+def test_weights_from_before_anything_was_heeded_are_read():
+    graph = csbm(nodes=30, seed=0)
+    model = small(graph)
+    weights = {name: value for name, value in model.state_dict().items() if not name.endswith("heeded")}
+    model.shares.heed((0.9, 0.5, 0.5), 100)
+    small(graph).load_state_dict(weights)
+    with pytest.raises(RuntimeError, match="classify_bias"):  # nothing else may be missing
+        small(graph).load_state_dict({name: value for name, value in weights.items() if name != "network.classify_bias"})
+
+
+def test_without_messages_no_edge_is_heard():
     graph = csbm(nodes=60, seed=0)
     model = SpaM(graph.num_features, graph.num_classes, SpaMConfig(**SMALL))
     model.begin(graph, 0)
@@ -100,7 +147,7 @@ def test_the_mixture_is_the_weighted_mean_of_probabilities():
 
 def test_readings_are_named_and_settings_take_them_away():
     names = {
-        (): ("judged", "features alone", "trusted (2 layers)"),
+        (): ("judged", "no messages", "trusted (2 layers)"),
         (("trusted", ()),): ("judged",),
         (("trusted", (1, 3)),): ("judged", "trusted (1 layer)", "trusted (3 layers)"),
         (("posterior", "none"),): ("judged",),
@@ -152,7 +199,8 @@ def test_trusting_networks_learn_from_every_training_label():
         ({"layers": 0}, "layers: found 0; use 1 or more"),
         ({"layers": 0, "posterior": "none", "encoder": False}, "layers: found 0; use 1 or more"),
         ({"layers": -1, "posterior": "none"}, "layers: found -1; use 0 or more"),
-        ({"trusted": (2, -1)}, "trusted: found (2, -1); give the layers of each network (0: features alone), or none"),
+        ({"trusted": (2, 2)}, "trusted: found (2, 2); give each network's layers (0: no messages), once each, or none"),
+        ({"trusted": (2, -1)}, "trusted: found (2, -1); give each network's layers (0: no messages), once each, or none"),
     ],
 )
 def test_layers_that_make_no_network_are_refused(settings, message):

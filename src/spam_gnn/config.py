@@ -50,8 +50,8 @@ class SpaMConfig:
     position: PositionMode = "auto"  # degrees and adjacency rows join the features: auto where nodes have many neighbours
     position_rank: int = 2048  # most numbers that a row of the adjacency is shortened to; fewer of many nodes (position_shape)
     position_dropout: float = 0.2
-    # layers of further networks, each of which takes every edge as observed (0: reads the features alone); mixed in by shares
-    # found on validation nodes
+    # layers of further networks, each of which takes every edge as observed (0: hears no messages); mixed in by shares found
+    # on validation nodes
     trusted: tuple[int, ...] = (0, 2)
     agreement_weight: float = 1.0  # of a trusting network's passes agreeing on unlabelled nodes; grows with their share
     # with fewer features none is dropped, and a deep trusting network without weight decay joins: what a node is lies around it
@@ -110,8 +110,8 @@ class SpaMConfig:
         if self.layers < fewest:
             raise BadInput(f"layers: found {self.layers}; use {fewest} or more")
         object.__setattr__(self, "trusted", tuple(self.trusted))  # a list, where it was read from a file
-        if any(layers < 0 for layers in self.trusted):
-            raise BadInput(f"trusted: found {self.trusted}; give the layers of each network (0: features alone), or none")
+        if any(layers < 0 for layers in self.trusted) or len(set(self.trusted)) < len(self.trusted):
+            raise BadInput(f"trusted: found {self.trusted}; give each network's layers (0: no messages), once each, or none")
         for name in ("dropout", "posterior_dropout", "position_dropout", "deep_dropout"):
             if not 0.0 <= getattr(self, name) < 1.0:
                 raise BadInput(f"{name}: found {getattr(self, name)}; use a number from 0 up to, not including, 1")
@@ -130,7 +130,7 @@ class SpaMConfig:
 
     def has_deep(self, num_features: int) -> bool:
         """Whether a deep trusting network joins."""
-        return self.posterior != "none" and bool(self.trusted) and num_features < self.few_features and self.deep_layers > 0
+        return self.posterior != "none" and any(self.trusted) and num_features < self.few_features and self.deep_layers > 0
 
     def further(self, num_features: int) -> list[SpaMConfig]:
         """Settings of each trusting network. Without a posterior the only network trusts every edge itself."""
@@ -149,7 +149,8 @@ class SpaMConfig:
         return 2 if self.agreement_weight * unlabelled_share(labelled, others) >= _WORTH else 1
 
     def trusting(self, layers: int) -> SpaMConfig:
-        """The settings of a network that takes every edge as observed: a residual one, since nothing is drawn away."""
+        """The settings of a network that takes every edge as observed, if it has layers to hear of them: a residual one, since
+        nothing is drawn away."""
         return replace(
             self, posterior="none", layers=layers, encoder=self.encoder or layers == 0, residual=True, coder="uniform",
             self_term=True, aggregate="normalised", gamma_mode="fixed",

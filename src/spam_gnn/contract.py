@@ -108,7 +108,8 @@ class NodeModel(nn.Module, ABC):
 
     @abstractmethod
     def training_loss(self, graph: Graph, seed: int, epoch: int) -> dict[str, Tensor]:
-        """Named parts of the loss of one epoch; the entry `loss` is minimised. Reads training labels only."""
+        """Named parts of the loss of one epoch; the entry `loss` is minimised. Reads training labels only; of
+        validation labels it may know what `validated` was told."""
 
     def readings(self, graph: Graph, seed: int, samples: int | None = None) -> tuple[Prediction, ...]:
         """The predictions that `predict` mixes; one for most models."""
@@ -125,7 +126,7 @@ class NodeModel(nn.Module, ABC):
 
     def validated(self, accuracy: Sequence[float], nodes: int) -> None:
         """Called when an epoch is validated, with the accuracy of each reading on the validation nodes of all processes, and
-        how many those are."""
+        how many those are. A model may weigh the parts of its loss by them, as tuning on validation nodes would."""
 
     def believed(self) -> dict[str, float]:
         """The share of each reading in the prediction, by name; empty for a model that has one."""

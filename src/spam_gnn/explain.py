@@ -26,6 +26,8 @@ def explain_node(model: SpaM, graph: Graph, node: int, seed: int, samples: int =
     """
     if not 0 <= node < graph.num_nodes:
         raise BadInput(f"node: found {node}; this graph has nodes 0 to {graph.num_nodes - 1}")
+    if not model.network.layers:
+        raise BadInput("explain: this network has no layers, so no neighbour is heard; train with layers=1 or more")
     prepared = model.prepare(graph)
     with torch.no_grad():
         outcome = model(prepared, prepared.train_mask, seed=seed, samples=samples)

@@ -100,8 +100,9 @@ def bytes_whole(sizes: Sizes, c: SpaMConfig) -> float:
     samples = max(c.samples, 1)
     # reasoned, not measured: a pass of a trusting network holds what the judging one holds of a single sample
     passes = c.passes(sizes.labelled, sizes.nodes - sizes.labelled) if sizes.labelled else 1
-    states = (_EPOCH["state"] * c.layers + _EPOCH["flow"]) * samples + passes * sum(
-        _EPOCH["state"] * network.layers + _EPOCH["flow"] for network in c.further(sizes.features)
+    states = (_EPOCH["state"] * c.layers + _EPOCH["flow"]) * samples + sum(
+        (passes if network.layers else 1) * (_EPOCH["state"] * network.layers + _EPOCH["flow"])
+        for network in c.further(sizes.features)
     )
     return _PROCESS + _bytes_of_position(sizes, c) + (
         _EPOCH["node"] * sizes.nodes

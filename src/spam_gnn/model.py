@@ -23,19 +23,21 @@ from spam_gnn.position_shape import PositionShape
 from spam_gnn.posterior import PriorConfig, SignDistribution, SignPrior, context_mask
 from spam_gnn.prediction import Prediction
 from spam_gnn.randomness import stream
-from spam_gnn.readings import FEATURES_ALONE, Shares
+from spam_gnn.readings import NO_MESSAGES, Shares
 from spam_gnn.sampling import SignedGraphs, observed_signs, sign_table
 
 
-def _named(layers: int) -> str:
-    return FEATURES_ALONE if layers == 0 else f"trusted ({layers} layer{'s' if layers > 1 else ''})"
+def _named(layers: int, *, deep: bool) -> str:
+    if layers == 0:
+        return NO_MESSAGES
+    return f"{'deep' if deep else 'trusted'} ({layers} layer{'s' if layers > 1 else ''})"
 
 
 class SpaM(NodeModel):
     """Sparse Bayesian message passing (paper Algorithm 1, forward part), beside other readings of the same graph.
 
     The *judging* network passes messages on signed graphs drawn from the posterior. *Trusting* networks (`trusted`) take every
-    edge as it was observed; one of no layers reads the features alone. `Shares` says how far each is believed. Without further
+    edge as it was observed; one of no layers reads each node by itself. `Shares` says how far each is believed. Without further
     networks this is the paper's model.
 
     Args:
@@ -84,7 +86,8 @@ class SpaM(NodeModel):
             SignedNetwork(num_features, num_classes, settings, stream(seed, "trusting", place), position=width)
             for place, settings in enumerate(further)
         ])  # fmt: skip
-        self.shares = Shares(("judged", *(_named(settings.layers) for settings in further)))
+        deep = [place == len(c.trusted) for place in range(len(further))]  # it joins after those that were asked for
+        self.shares = Shares(("judged", *(_named(s.layers, deep=d) for s, d in zip(further, deep, strict=True))))
         self.scaler = FeatureScaler(num_features, c.scaling)
 
     def prepare(self, graph: Graph) -> Graph:
@@ -128,7 +131,7 @@ class SpaM(NodeModel):
         return hidden if bool(hidden.any()) else graph.train_mask
 
     def training_loss(self, graph: Graph, seed: int, epoch: int) -> dict[str, Tensor]:
-        """One epoch of the paper's Algorithm 1 up to the optimiser step, and that of the trusting network."""
+        """One epoch of the paper's Algorithm 1 up to the optimiser step, and that of the other networks."""
         context = context_mask(graph, self.config.context, seed, epoch)
         generator = batch_stream(graph, seed, epoch)
         outcome = self(

@@ -91,7 +91,7 @@ class SignedNetwork(nn.Module):
             generator: of dropout masks while training; None at prediction.
         """
         hidden = self.encode(graph.features, distribution, generator, graph.derived.get(POSITION))
-        if hidden is not None and not self.layers:  # no edge is heard, and no code has a norm
+        if hidden is not None and not self.layers:  # no message is heard, and no code has a norm
             return self.classify(hidden, signs.count), hidden.new_zeros(1, signs.count)
         return self._pass_in_pieces(graph, hidden, signs, generator)
 

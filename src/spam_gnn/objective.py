@@ -28,7 +28,7 @@ class Loss:
         belief: cross-entropy of the posterior's own class beliefs on labelled nodes (0 for posteriors without any).
         evidence: minus the log likelihood of all edges under the class compatibility, per label (0 for posteriors without one).
         lesson: cross-entropy by which the feature beliefs learn from the refined ones on unlabelled nodes (0 without any).
-        trusted: cross-entropy of the trusting networks' predictions, added up (0 without any).
+        trusted: cross-entropy of the predictions of all networks but the judging one, added up (0 without any).
         agreement: how far their passes with different dropout masks are from their sharpened mean (0 with a single pass each).
     """
 

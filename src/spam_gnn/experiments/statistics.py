@@ -52,7 +52,8 @@ def figures_of(record: Record) -> dict[str, float | None]:
     """What a finished run measured: of its test nodes, of the same after a temperature (`calibrated_...`), and of its edges,
     for a system that judges them."""
     calibrated = {f"calibrated_{name}": value for name, value in (record.get("test_calibrated") or {}).items()}
-    return {**(record.get("edges") or {}), **calibrated, **record["test"]}
+    every = {**(record.get("edges") or {}), **calibrated, **record["test"]}
+    return {name: value for name, value in every.items() if not isinstance(value, str)}
 
 
 def gather(records: Sequence[Record], metric: str = "accuracy", scale: float = 100.0) -> dict[tuple[str, str], Cell]:

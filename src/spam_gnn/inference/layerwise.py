@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from spam_gnn.coding.unrolled import UnrolledCoder
 from spam_gnn.configured import directions_of
+from spam_gnn.features import FeatureMatrix
 from spam_gnn.graph import Graph
 from spam_gnn.inference.beliefs import sign_distribution
 from spam_gnn.inference.pieces import Blocks, features_of, node_ranges, scratch
@@ -62,18 +63,8 @@ def predict_layerwise(model: SpaM, graph: Graph, seed: int, samples: int | None 
 
 
 def _reading(model: SpaM, network: SignedNetwork, whole: Whole, signs: SignSource) -> Prediction:
-    return _Pass(model, network, whole, signs).prediction() if network.layers else _features_alone(model, network, whole)
-
-
-def _features_alone(model: SpaM, network: SignedNetwork, whole: Whole) -> Prediction:
-    """Of a network without layers: what it says of a node needs no other."""
-    log_prob, position = scratch(1, whole.graph.num_nodes, model.num_classes), whole.columns.get(POSITION)
-    for rows in node_ranges(whole.graph.num_nodes):
-        features = model.scaler.scaled(features_of(whole.graph, rows))
-        hidden = network.encode(features, None, None, None if position is None else position[rows])
-        assert hidden is not None
-        log_prob[:, rows] = network.classify(hidden, 1)
-    return Prediction.uniform(log_prob)
+    going = _Pass(model, network, whole, signs)
+    return going.prediction() if network.layers else going.without_messages()
 
 
 class _Pass:
@@ -98,18 +89,31 @@ class _Pass:
         weight = torch.full((self.signs.count,), 1.0 / self.signs.count).log()
         return Prediction(log_prob, weight)
 
-    def _entering(self) -> tuple[_Entering, Tensor | None]:
-        """The first layer's projections, shared by all samples, and H0 (1, n, hidden) where it is kept."""
-        model, network, n, distribution = self.model, self.network, self.graph.num_nodes, self.signs.distribution
-        conv, c = network.layers[0], network.config
-        out, projections = _Entering.room(conv, 1, n), conv.projections
-        kept = scratch(1, n, c.hidden) if c.encoder and c.residual else None
-        for rows in node_ranges(n):
-            features = model.scaler.scaled(features_of(self.graph, rows))
+    def without_messages(self) -> Prediction:
+        """Of a network without layers: what it says of a node needs no other."""
+        log_prob = scratch(1, self.graph.num_nodes, self.model.num_classes)
+        for rows, _, hidden in self._encoded():
+            assert hidden is not None
+            log_prob[:, rows] = self.network.classify(hidden, 1)
+        return Prediction.uniform(log_prob)
+
+    def _encoded(self) -> Iterator[tuple[slice, FeatureMatrix, Tensor | None]]:
+        """Chunks of nodes, their features, and H0 (1, chunk, hidden), or None where the first layer reads the features."""
+        distribution = self.signs.distribution
+        for rows in node_ranges(self.graph.num_nodes):
+            features = self.model.scaler.scaled(features_of(self.graph, rows))
             here = None if distribution is None else SignDistribution(
                 distribution.log_prob[:0], tuple(logits[rows] for logits in distribution.node_logits)
             )  # fmt: skip
-            hidden = network.encode(features, here, None, None if self.position is None else self.position[rows])
+            position = None if self.position is None else self.position[rows]
+            yield rows, features, self.network.encode(features, here, None, position)
+
+    def _entering(self) -> tuple[_Entering, Tensor | None]:
+        """The first layer's projections, shared by all samples, and H0 (1, n, hidden) where it is kept."""
+        n, conv, c = self.graph.num_nodes, self.network.layers[0], self.network.config
+        out, projections = _Entering.room(conv, 1, n), conv.projections
+        kept = scratch(1, n, c.hidden) if c.encoder and c.residual else None
+        for rows, features, hidden in self._encoded():
             out.put(conv, rows, features.project(projections).unsqueeze(0) if hidden is None else hidden @ projections)
             if kept is not None and hidden is not None:
                 kept[:, rows] = hidden

@@ -53,7 +53,7 @@ class Feed(ABC):
 
     @abstractmethod
     def evaluate(self, model: NodeModel, seed: int, samples: int) -> Validation:
-        """Find the shares of the readings, and score them; the same numbers in every process."""
+        """Find the shares of the readings, score them, and tell the model; the same numbers in every process."""
 
 
 class WholeFeed(Feed):
@@ -96,7 +96,7 @@ class Tally:
             {"train_accuracy": a / max(n, 1), "val_accuracy": b / max(v, 1), "val_loss": loss / max(v, 1)}
             for a, n, b, v, loss in rows.tolist()
         ]
-        model.validated([numbers["val_accuracy"] for numbers in each], round(float(rows[0, 3])) if count else 0)
+        model.validated([numbers["val_accuracy"] for numbers in each], round(float(rows[0, 3])))
         return Validation(mixture, tuple((numbers["val_accuracy"], -numbers["val_loss"]) for numbers in each))
 
 

@@ -36,10 +36,10 @@ def accuracy_result(records: Sequence[Record], name: str, columns: Sequence[str]
     ]
     goals, tried = goals_table(records, name)
     if goals.rows:
-        parts += ["The floors set for SpaM, and whether it is first of its row (the highest mean over a system's own runs):",
+        parts += ["The goals set for SpaM, and whether it is first of its row (the best mean over a system's own runs):",
                   goals.markdown()]  # fmt: skip
     if tried:
-        parts += ["What was tried on rows that miss their floor or are behind, in percent, with validation in brackets (how, "
+        parts += ["What was tried on rows that miss their goal or are behind, in percent, with validation in brackets (how, "
                   "and on which splits: docs/trials.md):", tried]  # fmt: skip
     if beside.rows:
         parts += ["Measured here / published, in the SpaM paper where no source is named (protocols and tuning differ):",

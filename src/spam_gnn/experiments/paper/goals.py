@@ -105,5 +105,5 @@ def goals_table(records: Sequence[Record], name: str) -> tuple[ResultTable, str]
         if (missed or at.word == BEHIND) and goal.tried:
             listed = "; ".join(f"{what}: {figure}" for what, figure in goal.tried)
             tried.append(f"- {goal.dataset}, {_NAMES[goal.metric]} {at.mean:.1f}. {listed}.")
-    header = ("dataset", "measure", "floor", "SpaM", "runs", "floor is", "SpaM is")
+    header = ("dataset", "measure", "goal", "SpaM", "runs", "goal is", "SpaM is")
     return ResultTable(f"{name}-goals", header, tuple(rows)), "\n".join(tried)

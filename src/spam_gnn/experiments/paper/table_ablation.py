@@ -25,7 +25,7 @@ DATASETS = (
 CHANGES: dict[str, dict[str, Any]] = {
     WHOLE: {},
     "the judging network alone": {"trusted": ()},
-    "no reading of the features alone": {"trusted": (2,)},
+    "no network without messages": {"trusted": (2,)},
     "no trusting network": {"trusted": (0,)},
     "a further trusting network, of one layer": {"trusted": (0, 1, 2)},
     "no agreement of passes": {"agreement_weight": 0.0},
