@@ -133,14 +133,20 @@ def test_columns_are_standardised_as_batch_norm_does():
 
 def test_the_deep_network_does_not_decay_and_the_others_do():
     model = SpaM(5, 3, SpaMConfig(hidden=8))
-    decayed, free = ({id(p) for p in group["params"]} for group in model.parameter_groups(0.1))
+    groups = model.parameter_groups(0.1)
+    decayed = {id(p) for group in groups if group["weight_decay"] > 0.0 for p in group["params"]}
+    free = {id(p) for group in groups if group["weight_decay"] == 0.0 for p in group["params"]}
+    assert {id(p) for p in groups[-1]["params"]} == {id(p) for p in model.trusting[-1].parameters() if p.requires_grad}
     deep = {id(p) for p in model.trusting[-1].parameters() if p.requires_grad}
     assert deep <= free
     assert id(model.trusting[0].encode_weight) in decayed
     assert id(model.network.encode_weight) in decayed
     many = SpaM(16, 3, SpaMConfig(hidden=8))
     assert id(many.trusting[0].encode_weight) in {id(p) for p in many.parameter_groups(0.1)[0]["params"]}
-    assert len(make_optimiser(model, TrainConfig()).param_groups) == 2
+    optimiser = make_optimiser(model, TrainConfig())
+    assert sorted(group["rate_factor"] for group in optimiser.param_groups) == [1.0, 1.0, 2.0]
+    held = [id(p) for group in optimiser.param_groups for p in group["params"]]
+    assert sorted(held) == sorted(id(p) for p in model.parameters() if p.requires_grad)  # each once
 
 
 def test_a_model_of_few_features_trains_predicts_and_shares_its_belief():

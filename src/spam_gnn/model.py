@@ -26,6 +26,8 @@ from spam_gnn.randomness import stream
 from spam_gnn.readings import NO_MESSAGES, Shares
 from spam_gnn.sampling import SignedGraphs, observed_signs, sign_table
 
+_DEEP_RATE = 2.0  # steps of a deep network, beside those of the others
+
 
 def _named(layers: int, *, deep: bool) -> str:
     if layers == 0:
@@ -112,14 +114,15 @@ class SpaM(NodeModel):
 
     def parameter_groups(self, weight_decay: float) -> list[dict[str, Any]]:
         """As for every model, but the weights of a deep network do not decay: few features leave little to be guarded against,
-        and what decays in every layer does not reach far (docs/trials.md)."""
+        and what decays in every layer does not reach far. Its steps are longer, since depth takes longer to be trained than an
+        equal budget lasts (docs/trials.md)."""
         groups = super().parameter_groups(weight_decay)
-        if self.config.has_deep(self.num_features):
-            deep = {id(parameter) for parameter in self.trusting[-1].parameters()}
-            kept = [p for p in groups[0]["params"] if id(p) not in deep]
-            spared = [p for p in groups[0]["params"] if id(p) in deep]
-            groups = [{**groups[0], "params": kept}, {**groups[1], "params": [*groups[1]["params"], *spared]}]
-        return groups
+        if not self.config.has_deep(self.num_features):
+            return groups
+        deep = {id(parameter) for parameter in self.trusting[-1].parameters()}
+        others = [{**group, "params": [p for p in group["params"] if id(p) not in deep]} for group in groups]
+        spared = [p for group in groups for p in group["params"] if id(p) in deep]
+        return [*others, {"params": spared, "weight_decay": 0.0, "rate_factor": _DEEP_RATE}]
 
     def structure(self, graph: Graph) -> Graph:
         """Direction of edges kept or dropped as configured."""
