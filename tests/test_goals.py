@@ -59,6 +59,8 @@ def test_edges_are_held_against_their_own_floor():
     table, tried = goals_table([attacked], "t")
     assert [row[1] for row in table.rows] == ["accuracy", "AUROC of edges"]
     assert [row[5] for row in table.rows] == ["reached", "missed by 36.0"]
+    barely, _ = goals_table([{**attacked, "edges": {"sign_auroc": 0.8598}}], "t")
+    assert barely.rows[1][5] == "missed by 0.020"
     assert "AUROC of edges 50.0" in tried
 
 

@@ -100,7 +100,8 @@ def goals_table(records: Sequence[Record], name: str) -> tuple[ResultTable, str]
         if at is None:
             continue
         short = goal.sign * (goal.floor - at.mean)
-        missed, result = short > 0.0, f"missed by {short:.1f}" if short > 0.0 else "reached"
+        missed = short > 0.0
+        result = f"missed by {short:.{1 if short >= 0.05 else 3}f}" if missed else "reached"  # a miss is never by 0.0
         rows.append((goal.dataset, _NAMES[goal.metric], f"{goal.floor:g}", f"{at.mean:.1f}", at.runs, result, at.text))
         if (missed or at.word == BEHIND) and goal.tried:
             listed = "; ".join(f"{what}: {figure}" for what, figure in goal.tried)
