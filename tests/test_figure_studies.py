@@ -41,8 +41,7 @@ def measured():
 
 @pytest.fixture
 def everything_present(monkeypatch):
-    for name in ("figure_depth", "figure_robustness", "figure_samples", "figure_sensitivity", "figure_cost", "calibration"):
-        monkeypatch.setattr(importlib.import_module(f"spam_gnn.experiments.paper.{name}"), "present", tuple)
+    monkeypatch.setattr(catalog, "is_present", lambda _: True)
 
 
 def pretended(specs, measured, keep):
@@ -79,8 +78,20 @@ def test_a_study_is_rendered_from_whatever_records_there_are(name, measured, eve
         figure.draw().canvas.draw()
 
 
-def test_what_a_part_is_worth_is_paired_by_split(measured, monkeypatch):
-    monkeypatch.setattr(table_ablation, "present", tuple)
+@pytest.mark.parametrize("name", NAMES)
+def test_records_are_rendered_where_no_file_is(name, measured, monkeypatch):
+    """The plan of a machine without files is empty, and what another one recorded is shown there all the same."""
+    study = find_study(name)
+    monkeypatch.setattr(catalog, "is_present", lambda _: True)
+    records = list(pretended(study.specs(None), measured, keep=2))
+    wanted = study.render(records)
+    monkeypatch.setattr(catalog, "is_present", lambda _: False)
+    assert study.specs(None) == []
+    found = study.render(records)
+    assert (found.markdown, found.tables, found.verdict) == (wanted.markdown, wanted.tables, wanted.verdict)
+
+
+def test_what_a_part_is_worth_is_paired_by_split(measured, monkeypatch, everything_present):
     monkeypatch.setattr(table_ablation, "DRAWS", 3)
     specs = table_ablation.specs(None)
     wanted = [(data, change) for data in table_ablation.DATASETS for change in table_ablation.CHANGES

@@ -9,7 +9,7 @@ from spam_gnn.baselines.registry import find
 from spam_gnn.experiments import drawing
 from spam_gnn.experiments.measures.trust import COVERAGES
 from spam_gnn.experiments.paper.labelled import Label, Plan, Spread, accuracy, draws_of, grouped, shown, specs_of, spreads
-from spam_gnn.experiments.paper.plan import EQUAL_BUDGET, present
+from spam_gnn.experiments.paper.plan import EQUAL_BUDGET
 from spam_gnn.experiments.spec import Perturbation, RunSpec
 from spam_gnn.experiments.statistics import ranks
 from spam_gnn.experiments.store import Record, RunStore
@@ -30,7 +30,7 @@ def plan() -> Plan:
     return [
         ((data, model, change is not None), RunSpec.of(data, model, split=split, seed=seed, train=EQUAL_BUDGET,
                                                        perturbation=change, measures=(MEASURE,)))
-        for data in present(RUNS) for split, seed in draws_of(data, RUNS[data]) for change in (None, CORRUPTION)
+        for data in RUNS for split, seed in draws_of(data, RUNS[data]) for change in (None, CORRUPTION)
         for model in MODELS
     ]  # fmt: skip
 

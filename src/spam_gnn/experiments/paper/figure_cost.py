@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 from spam_gnn.baselines.registry import find
 from spam_gnn.experiments import drawing
 from spam_gnn.experiments.paper.labelled import Label, Plan, grouped, specs_of, spreads
-from spam_gnn.experiments.paper.plan import present
 from spam_gnn.experiments.spec import Perturbation, RunSpec
 from spam_gnn.experiments.store import Record, RunStore
 from spam_gnn.experiments.study import Study, StudyResult
@@ -33,8 +32,7 @@ def plan() -> Plan:
     def add(
         label: Label, data: str, model: str, seed: int, settings: dict[str, Any], change: Perturbation | None = None
     ) -> None:
-        if present((data,)):
-            runs.append((label, RunSpec.of(data, model, seed=seed, settings=settings, train=TRAIN, perturbation=change)))
+        runs.append((label, RunSpec.of(data, model, seed=seed, settings=settings, train=TRAIN, perturbation=change)))
 
     for seed in range(REPEATS):
         for k in SAMPLES:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from spam_gnn.experiments import drawing
 from spam_gnn.experiments.paper.labelled import Label, Plan, Spread, accuracy, draws_of, grouped, shown, specs_of, spreads
-from spam_gnn.experiments.paper.plan import ALONE, EQUAL_BUDGET, present
+from spam_gnn.experiments.paper.plan import ALONE, EQUAL_BUDGET
 from spam_gnn.experiments.spec import RunSpec
 from spam_gnn.experiments.store import Record, RunStore
 from spam_gnn.experiments.study import Study, StudyResult
@@ -32,7 +32,7 @@ def plan() -> Plan:
     return [
         ((data, variant, depth), RunSpec.of(data, model, split=split, seed=seed, settings={**settings, "layers": depth},
                                             train=EQUAL_BUDGET, measures=(MEASURE,)))
-        for data in present(RUNS) for split, seed in draws_of(data, RUNS[data])
+        for data in RUNS for split, seed in draws_of(data, RUNS[data])
         for variant, (model, settings) in VARIANTS.items() for depth in DEPTHS
     ]  # fmt: skip
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from spam_gnn.baselines.registry import find
 from spam_gnn.experiments import drawing
 from spam_gnn.experiments.paper.labelled import Label, Plan, Spread, accuracy, draws_of, grouped, shown, specs_of, spreads
-from spam_gnn.experiments.paper.plan import EQUAL_BUDGET, present
+from spam_gnn.experiments.paper.plan import EQUAL_BUDGET
 from spam_gnn.experiments.spec import Perturbation, RunSpec
 from spam_gnn.experiments.statistics import ranks
 from spam_gnn.experiments.store import Record, RunStore
@@ -34,7 +34,7 @@ TITLES = {
 def plan() -> Plan:
     """Small graphs and the unperturbed ones first."""
     runs: list[tuple[Label, RunSpec]] = []
-    for data in present(RUNS):
+    for data in RUNS:
         for split, seed in draws_of(data, RUNS[data]):
             for kind, strengths in STRENGTHS.items():
                 for strength in (0.0, *strengths):

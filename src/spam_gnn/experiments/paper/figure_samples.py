@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from spam_gnn.experiments import drawing
 from spam_gnn.experiments.measures.sample_counts import COUNTS, SEEDS
 from spam_gnn.experiments.paper.labelled import Label, Plan, draws_of, grouped, specs_of
-from spam_gnn.experiments.paper.plan import ALONE, EQUAL_BUDGET, present
+from spam_gnn.experiments.paper.plan import ALONE, EQUAL_BUDGET
 from spam_gnn.experiments.spec import RunSpec
 from spam_gnn.experiments.store import Record, RunStore
 from spam_gnn.experiments.study import Study, StudyResult
@@ -26,7 +26,7 @@ RUNS = {"texas": 10, "chameleon-filtered": 3, "cora": 3}
 def plan() -> Plan:
     return [
         ((data,), RunSpec.of(data, "spam", split=split, seed=seed, settings=ALONE, train=EQUAL_BUDGET, measures=(MEASURE,)))
-        for data in present(RUNS) for split, seed in draws_of(data, RUNS[data])
+        for data in RUNS for split, seed in draws_of(data, RUNS[data])
     ]  # fmt: skip
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from spam_gnn.experiments import drawing
 from spam_gnn.experiments.paper.labelled import Label, Plan, Spread, accuracy, draws_of, grouped, shown, specs_of, spreads
-from spam_gnn.experiments.paper.plan import ALONE, EQUAL_BUDGET, present
+from spam_gnn.experiments.paper.plan import ALONE, EQUAL_BUDGET
 from spam_gnn.experiments.spec import RunSpec
 from spam_gnn.experiments.store import Record, RunStore
 from spam_gnn.experiments.study import Study, StudyResult
@@ -29,7 +29,7 @@ def plan() -> Plan:
         ((data, sparsity, structure), RunSpec.of(
             data, "spam", split=split, seed=seed, train=EQUAL_BUDGET,
             settings={**ALONE, "coder": CODER, "sparsity_weight": sparsity, "structure_weight": structure}))
-        for data in present(RUNS) for split, seed in draws_of(data, RUNS[data]) for sparsity in WEIGHTS for structure in WEIGHTS
+        for data in RUNS for split, seed in draws_of(data, RUNS[data]) for sparsity in WEIGHTS for structure in WEIGHTS
     ]  # fmt: skip
 
 

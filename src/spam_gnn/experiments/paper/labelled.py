@@ -37,8 +37,12 @@ def draws_of(dataset: str, count: int) -> list[tuple[int, int]]:
 
 
 def specs_of(plan: Plan) -> list[RunSpec]:
-    """Each run once, in the plan's order; a run may have several labels."""
-    return list(dict.fromkeys(spec for _, spec in plan))
+    """Each run that this machine has the files for, once, in the plan's order; a run may have several labels.
+
+    The plan itself does not depend on files, so that records of another machine are rendered anywhere.
+    """
+    here = {data: catalog.is_present(data) for data in dict.fromkeys(spec.dataset for _, spec in plan)}
+    return list(dict.fromkeys(spec for _, spec in plan if here[spec.dataset]))
 
 
 def grouped(plan: Plan, records: Iterable[Record]) -> dict[Label, list[Record]]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from spam_gnn.config import SpaMConfig
 from spam_gnn.experiments.paper.labelled import Plan, Spread, accuracy, draws_of, grouped, specs_of
-from spam_gnn.experiments.paper.plan import BUDGET_SENTENCE, EQUAL_BUDGET, present
+from spam_gnn.experiments.paper.plan import BUDGET_SENTENCE, EQUAL_BUDGET
 from spam_gnn.experiments.provenance import measured_with
 from spam_gnn.experiments.spec import RunSpec
 from spam_gnn.experiments.store import Record, RunStore
@@ -69,7 +69,7 @@ def plan(datasets: Sequence[str]) -> Plan:
 
 
 def specs(store: RunStore) -> list[RunSpec]:  # noqa: ARG001 - no run depends on another
-    return specs_of(plan(present(DATASETS)))
+    return specs_of(plan(DATASETS))
 
 
 Gaps = Mapping[tuple[str, str], Spread]

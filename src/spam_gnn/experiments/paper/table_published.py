@@ -73,7 +73,8 @@ def specs(store: RunStore) -> list[RunSpec]:  # noqa: ARG001 - the plan does not
         table_run(data, system, _split(data, turn), turn)
         for turn in range(SPLITS) for data, system in pairs if system in systems() and system != OURS
     ]  # fmt: skip
-    return equal + [spec for turn in range(SPLITS) for spec in _stated_runs(turn)]
+    here = present(DATASETS)
+    return equal + [spec for turn in range(SPLITS) for spec in _stated_runs(turn) if spec.dataset in here]
 
 
 def _split(dataset: str, turn: int, protocol: str | None = None) -> int:
@@ -82,11 +83,10 @@ def _split(dataset: str, turn: int, protocol: str | None = None) -> int:
 
 def _stated_runs(turn: int) -> dict[RunSpec, str]:
     """Runs with stated settings, each with the source of the figures it is held against."""
-    here = present(DATASETS)
     return {
         RunSpec.of(s.dataset, s.system, split=_split(s.dataset, turn, s.protocol), seed=turn, protocol=s.protocol,
                    settings=s.settings, train=s.train): s.source
-        for s in stated() if s.dataset in here
+        for s in stated()
     }  # fmt: skip
 
 
