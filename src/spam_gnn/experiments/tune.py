@@ -67,7 +67,18 @@ class Trial:
 def tune(
     model: str, dataset: str, store: RunStore, budget: TuneBudget, watch: Callable[[Trial], None], limits: Limits | None = None
 ) -> list[Trial]:
-    """All trials of a tuning, the defaults first."""
+    """All trials of a tuning, the defaults first; their runs are done here."""
+    return follow(model, dataset, budget, lambda spec: _record(store, spec, limits or Limits()), watch)[0]
+
+
+def follow(
+    model: str,
+    dataset: str,
+    budget: TuneBudget,
+    record_of: Callable[[RunSpec], Record | None],
+    watch: Callable[[Trial], None] = lambda _: None,
+) -> tuple[list[Trial], list[RunSpec]]:
+    """The trials of a tuning as far as their runs have records, and the runs that the next one waits for."""
     optuna = _optuna()
     system = find(model)
     if not system.search:
@@ -80,13 +91,16 @@ def tune(
         study.sampler = optuna.samplers.TPESampler(seed=seed_for(budget.seed, "tune", number) % 2**32)
         asked = study.ask(space) if number else None
         chosen = dict(asked.params) if asked else {}
-        trial = _evaluate(number, chosen, system, dataset, store, budget, limits or Limits())
+        specs = trial_specs(system, dataset, chosen, budget)
+        records = _until_failure(specs, record_of)
+        if None in records:
+            return trials, [spec for spec, record in zip(specs, records, strict=True) if record is None]
+        trials.append(trial_of(number, chosen, [record for record in records if record is not None]))
         if asked is not None:
-            failed = trial.val_accuracy is None
-            study.tell(asked, None if failed else trial.val_accuracy, optuna.trial.TrialState.FAIL if failed else None)
-        trials.append(trial)
-        watch(trial)
-    return trials
+            failed = trials[-1].val_accuracy is None
+            study.tell(asked, None if failed else trials[-1].val_accuracy, optuna.trial.TrialState.FAIL if failed else None)
+        watch(trials[-1])
+    return trials, []
 
 
 def trial_specs(system: System, dataset: str, chosen: Mapping[str, Any], budget: TuneBudget) -> list[RunSpec]:
@@ -102,20 +116,20 @@ def trial_specs(system: System, dataset: str, chosen: Mapping[str, Any], budget:
     ]
 
 
-def _evaluate(
-    number: int,
-    chosen: dict[str, Any],
-    system: System,
-    dataset: str,
-    store: RunStore,
-    budget: TuneBudget,
-    limits: Limits,
-) -> Trial:
-    records: list[Record] = []
-    for spec in trial_specs(system, dataset, chosen, budget):
-        records.append(_record(store, spec, limits))
-        if records[-1]["status"] != "ok":
-            return Trial(number, chosen, None, None, records[-1]["reason"])
+def _until_failure(specs: Sequence[RunSpec], record_of: Callable[[RunSpec], Record | None]) -> list[Record | None]:
+    """A trial that has failed on one split is not run on the others."""
+    records: list[Record | None] = []
+    for spec in specs:
+        record = record_of(spec)
+        if record is not None and record["status"] != "ok":
+            return [record]
+        records.append(record)
+    return records
+
+
+def trial_of(number: int, chosen: Mapping[str, Any], records: Sequence[Record]) -> Trial:
+    if records[0]["status"] != "ok":
+        return Trial(number, chosen, None, None, records[0]["reason"])
     return Trial(
         number, chosen, statistics.fmean(record["val"]["accuracy"] for record in records),
         statistics.fmean(record["val"]["nll"] for record in records),
