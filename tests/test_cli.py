@@ -258,6 +258,18 @@ BAD_CALLS = {
     "no run": (["predict", "absent-run"], 2, "config.json: not found"),
     "no run to explain": (["explain", "absent-run", "3"], 2, "config.json: not found"),
     "nothing to resume": (["train", "--resume", "--out", "absent-run"], 2, "not found"),
+    "a rate that is no number": (["train", "csbm", "--set", "learning_rate=nan"], 2, "learning_rate: found nan; give a finite"),
+    "an infinite setting": (["train", "csbm", "--set", "gamma=inf"], 2, "gamma: found inf; give a finite number"),
+    "no samples to validate": (["train", "csbm", "--set", "val_samples=-2"], 2, "val_samples: found -2; use 1 or more"),
+    "weights that grow": (["train", "csbm", "--set", "weight_decay=-1"], 2, "weight_decay: found -1.0; use 0 or more"),
+    "steps that grow": (["train", "csbm", "--set", "decay=2"], 2, "decay: found 2.0"),
+    "no temperature": (["train", "csbm", "--set", "temperature=0"], 2, "temperature: found 0.0; use a number above 0"),
+    "a column of a dataset": (["train", "csbm", "--label", "topic"], 2, "--label: found with the dataset 'csbm'"),
+    "a direction of a dataset": (["train", "csbm", "--directed"], 2, "--directed: found with the dataset 'csbm'"),
+    "beside itself": (["train", "csbm", "--beside", "mlp,spam"], 2, "--beside: found 'spam', the system that is trained"),
+    "another's kernel": (["train", "csbm", "--model", "gat", "--kernel", "csr"], 2, "--kernel: found 'csr' for gat"),
+    "batches of a whole": (["train", "csbm", "--model", "linkx", "--batch-size", "8"], 2, "needs the whole graph"),
+    "more clusters than nodes": (["train", "csbm", "--clusters", "100000"], 2, "--clusters: found 100000 for"),
 }
 
 
@@ -270,6 +282,49 @@ def test_bad_calls(run, tmp_path, monkeypatch, name):
     assert len(err.strip().splitlines()) == 1, err
     assert words in err
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_users_own_tables_are_not_written_over(run, tables, monkeypatch):
+    """The README's file names are those of results: --out . must not replace edges.csv by a table of posteriors."""
+    monkeypatch.chdir(tables)
+    before = {path.name: path.read_bytes() for path in tables.iterdir()}
+    code, _, err = train_tables(run, tables, out=".")
+    assert (code, len(err.strip().splitlines())) == (2, 1)
+    assert "edges.csv: found, and the run would write over it; choose another --out" in err
+    assert {path.name: path.read_bytes() for path in tables.iterdir()} == before
+
+
+def test_a_run_that_diverges_at_once_leaves_its_folder_free(run, tables):
+    code, _, err = train_tables(run, tables, "--set", "learning_rate=1e30")
+    assert code == 5, err
+    assert not (tables / "run").exists()
+    assert train_tables(run, tables)[0] == 0
+
+
+def test_a_folder_holds_one_run_or_several_splits(run, tables):
+    assert train_tables(run, tables)[0] == 0
+    code, _, err = train_tables(run, tables, "--split", "all")
+    assert (code, "holds a run of one split" in err) == (2, True)
+    (tables / "many" / "split-3").mkdir(parents=True)
+    (tables / "many" / "split-3" / "config.json").write_text("{}")
+    code, _, err = train_tables(run, tables, out="many")
+    assert (code, "add --split all to continue them" in err) == (2, True)
+    code, _, err = run("predict", tables / "many")
+    assert (code, f"give one of them: {tables / 'many' / 'split-3'}" in err) == (2, True)
+    code, _, err = run("predict", tables / "run", "--out", tables)
+    assert (code, "is a folder; give the name of a file" in err) == (2, True)
+
+
+def test_a_node_without_neighbours_is_explained_in_words(run, tables):
+    with (tables / "nodes.csv").open("a") as handle:
+        handle.write("lone,art,1.5,2,x\n")
+    assert train_tables(run, tables)[0] == 0
+    code, out, err = run("explain", tables / "run", "lone")
+    assert (code, err) == (0, "")
+    assert "of which 0.000 from the edges and" in out
+    assert "lone has no neighbours" in out
+    code, out, err = run("explain", tables / "run", "lone", "--json")
+    assert (code, err, json.loads(out)) == (0, "", [])
 
 
 def test_an_unwritable_folder_is_a_disk_error(run, tmp_path):

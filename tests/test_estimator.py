@@ -9,7 +9,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from torch_geometric.data import Data
 
-from spam_gnn import SpaMClassifier, csbm, to_pyg
+from spam_gnn import NodeClassifier, SpaMClassifier, csbm, to_pyg
 from spam_gnn.errors import BadInput
 
 QUICK = {"epochs": 5, "hidden": 8, "posterior_hidden": 8, "samples": 2, "predict_samples": 4}
@@ -94,6 +94,40 @@ def test_save_and_load(tmp_path, graph, fitted):
     assert np.array_equal(again.predict_proba(graph), fitted.predict_proba(graph))
     with pytest.raises(BadInput, match="not found"):
         SpaMClassifier.load(tmp_path / "absent")
+
+
+def test_a_split_of_its_own_is_kept_and_context_without_labels(tmp_path, graph):
+    """Fitted without masks, it draws a split; saved and loaded, or given the graph without labels, it predicts the same."""
+    data = Data(x=graph.x, edge_index=graph.edge_index, y=graph.y)
+    model = SpaMClassifier(**QUICK).fit(data)
+    model.save(tmp_path / "m")
+    again = SpaMClassifier.load(tmp_path / "m")
+    expected = model.predict_proba(data)
+    assert np.array_equal(again.predict_proba(data), expected)
+    assert again.score(data) == model.score(data)
+    bare = Data(x=graph.x, edge_index=graph.edge_index)
+    assert np.array_equal(model.predict_proba(bare), expected)
+    assert np.array_equal(again.predict_proba(bare), expected)
+    hidden = Data(x=graph.x, edge_index=graph.edge_index, y=torch.where(model.graph_.test_mask, -1, graph.y))
+    assert np.array_equal(again.predict_proba(hidden), expected)
+    other = Data(x=graph.x, edge_index=graph.edge_index[:, 2:])  # another graph is not taken for the fitted one
+    assert not np.array_equal(again.predict_proba(other), expected)
+
+
+def test_another_system_brings_its_parameters():
+    model = NodeClassifier("gcn").set_params(model="gat", heads=3)
+    assert (model.get_params()["model"], model.get_params()["heads"]) == ("gat", 3)
+    with pytest.raises(BadInput, match="did you mean 'heads'"):
+        model.set_params(haeds=3)
+
+
+@pytest.mark.parametrize(("setting", "words"), [
+    ({"epochs": 2.5}, "epochs: found 2.5; give a whole number"), ({"hidden": "8"}, "hidden: found '8'; give a whole number"),
+    ({"learning_rate": float("nan")}, "learning_rate: found nan; give a finite number"),
+])  # fmt: skip
+def test_parameters_of_the_wrong_kind_are_named(graph, setting, words):
+    with pytest.raises(BadInput, match=words):
+        SpaMClassifier(**{**QUICK, **setting}).fit(graph)
 
 
 def test_calibration_scales_probabilities_only(graph):

@@ -84,6 +84,17 @@ def test_directions():
     torch.testing.assert_close(both(x, edges), into(x, edges) + out_of(x, edges))
 
 
+@pytest.mark.parametrize("edges", [[[0, 9], [1, 2]], [[0, 1], [1, 9]], [[0, 10**9], [1, 2]], [[0, -1], [1, 2]]])
+def test_edges_to_nowhere_are_refused_before_memory_is_read(edges):
+    with pytest.raises(BadInput, match="edge_index: found node"):
+        S2Conv(4, 3)(torch.randn(5, 4), torch.tensor(edges))
+
+
+def test_signs_of_other_edges_are_refused():
+    with pytest.raises(BadInput, match=r"edge_sign: found shape \(5,\) for 6 edges"):
+        S2Conv(4, 3)(torch.randn(5, 4), EDGES, torch.ones(5))
+
+
 def test_samples_are_independent_graphs():
     conv = S2Conv(3, 4)
     x = torch.randn(5, 3)
@@ -101,8 +112,19 @@ def test_reset_parameters_and_gamma():
     assert not torch.equal(before, conv.to_value)
     conv.reset_parameters(1)
     again = conv.to_value.clone()
+    held = {name: id(parameter) for name, parameter in conv.named_parameters()}
+    with torch.no_grad():
+        conv.raw_gamma.fill_(7.0)
+        conv.raw_own_weight.fill_(9.0)
+        for parameter in conv.coders.parameters():
+            parameter.fill_(3.0)
     conv.reset_parameters(1)
     assert torch.equal(again, conv.to_value)
+    fresh = S2Conv(3, 4, config=conv.config)
+    torch.testing.assert_close(conv.gamma, torch.tensor(0.3), atol=1e-5, rtol=0)
+    assert torch.equal(conv.raw_own_weight, fresh.raw_own_weight)
+    assert all(torch.equal(a, b) for a, b in zip(conv.coders.parameters(), fresh.coders.parameters(), strict=True))
+    assert {name: id(parameter) for name, parameter in conv.named_parameters()} == held  # what an optimiser holds
     with pytest.raises(BadInput, match="gamma"):
         S2Conv(3, 4, config=S2Config(gamma=-1.0))
     with pytest.raises(BadInput, match="did you mean 'exact'"):

@@ -132,6 +132,34 @@ def test_uncertainty_adds_up_and_knows_its_bounds():
     torch.testing.assert_close(certain.structural, torch.tensor([math.log(2)]), atol=1e-5, rtol=0)
 
 
+def test_doubt_has_three_parts_and_only_drawn_graphs_make_the_structural_one():
+    """Two readings: three drawn graphs with weight 0.6, one network with 0.4. By hand from the definition."""
+    log_prob = torch.log_softmax(torch.randn(4, 7, 3), -1)
+    share = torch.tensor([0.2, 0.2, 0.2, 0.4])
+    p = Prediction(log_prob, share.log(), readings=(3, 1))
+    torch.testing.assert_close(p.total, p.aleatoric + p.structural + p.disagreement, atol=1e-6, rtol=0)
+    drawn = Prediction.uniform(log_prob[:3])
+    torch.testing.assert_close(p.structural, 0.6 * drawn.structural, atol=1e-6, rtol=0)
+    apart = Prediction(torch.stack([drawn.log_marginal, log_prob[3]]), torch.tensor([0.6, 0.4]).log())
+    torch.testing.assert_close(p.disagreement, apart.structural, atol=1e-6, rtol=0)
+    silent = Prediction(log_prob, torch.tensor([1 / 3, 1 / 3, 1 / 3, 0.0]).log(), readings=(3, 1))
+    torch.testing.assert_close(silent.structural, drawn.structural, atol=1e-6, rtol=0)
+    assert silent.disagreement.max() < 1e-6
+
+
+def test_a_node_without_edges_has_no_doubt_about_them():
+    graph = csbm(nodes=60, seed=0)
+    alone = 7
+    kept = (graph.edge_index != alone).all(0)
+    graph = replace(graph, edge_index=graph.edge_index[:, kept], edge_sign=None)
+    model = small(graph)
+    model.begin(graph, 0)
+    prediction = model.predict(model.prepare(graph), 0)
+    assert float(prediction.structural[alone]) < 1e-6
+    assert float(prediction.disagreement[alone]) > 1e-4  # three networks with their first weights
+    assert float(prediction.structural.max()) > 1e-4
+
+
 def test_temperature_recovers_a_known_distortion():
     generator = torch.Generator().manual_seed(0)
     logits = torch.randn(4000, 3, generator=generator) * 1.5

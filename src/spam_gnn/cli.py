@@ -129,6 +129,8 @@ def train(
     from spam_gnn.commands.planning import refuse_early, share_of_memory
 
     workers = int(os.environ.get("WORLD_SIZE", workers))
+    if kernel is not None and model != "spam":
+        raise BadInput(f"--kernel: found '{kernel}' for {model}; kernels belong to spam, leave it out")
     chosen = [*(settings or []), *([] if kernel is None else [f"kernel={kernel}"])]
     batches, there = parse_batches(batch_size, neighbours, clusters, together, workers), share_of_memory(workers)
     if model == "spam" and not resume:

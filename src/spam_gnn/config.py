@@ -20,6 +20,7 @@ from spam_gnn.choices import (
     SignMode,
 )
 from spam_gnn.errors import BadInput, one_of
+from spam_gnn.settings import check_numbers
 
 _WORTH = 0.05  # weight of the agreement term from which a second pass of the trusting networks is worth its time
 
@@ -101,6 +102,7 @@ class SpaMConfig:
     lesson_weight: float = 1.0  # of refined beliefs teaching the feature beliefs on unlabelled nodes; grows with their share
 
     def __post_init__(self) -> None:
+        check_numbers(self)
         for name, kind in _CHOICES.items():
             one_of(getattr(self, name), get_args(kind), name)
         for name in ("hidden", "coder_steps", "posterior_hidden", "position_rank", "samples", "predict_samples"):
@@ -118,6 +120,8 @@ class SpaMConfig:
         for name in ("context", "noise_quantile", "posterior_gradient"):
             if not 0.0 <= getattr(self, name) <= 1.0:
                 raise BadInput(f"{name}: found {getattr(self, name)}; use a number from 0 to 1")
+        if self.temperature <= 0.0:
+            raise BadInput(f"temperature: found {self.temperature}; use a number above 0")
         weights = tuple(f.name for f in fields(self) if f.name.endswith("_weight"))
         for name in (*weights, "gamma", "belief_rounds", "few_features", "deep_layers"):
             if getattr(self, name) < 0:

@@ -27,7 +27,7 @@ from spam_gnn.model import SpaM
 from spam_gnn.prediction import Prediction, fit_temperature
 from spam_gnn.resources import use_threads
 from spam_gnn.results import edge_table
-from spam_gnn.storage import StoredEstimator, load_estimator, save_estimator
+from spam_gnn.storage import Seen, StoredEstimator, load_estimator, save_estimator
 from spam_gnn.training import TrainConfig, fit
 
 _TRAIN_FIELDS = tuple(f.name for f in fields(TrainConfig))
@@ -77,6 +77,14 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
         chosen = {name: getattr(self, name, AS_DEFAULT) for name in self._parameter_names()}
         return {"model": self.model, **chosen}
 
+    def set_params(self, **params: Any) -> Self:
+        """Change parameters; with another `model`, those of that system are known from then on."""
+        if "model" in params:
+            self.model = find(params.pop("model")).name
+        for name in params:
+            one_of(name, self._parameter_names(), f"{type(self).__name__} parameter")
+        return super().set_params(**params)
+
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
         """The call that makes this estimator, parameters at their default left out, in alphabetical order."""
         usual = self._plain
@@ -112,7 +120,7 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
         model = find(self.model).make(Shape.of(graph), settings, seed)
         state = fit(model, graph, train, seed)
         self.graph_, self.history_ = graph, pd.DataFrame(state.history)
-        self._take(StoredEstimator(self.get_params(), self.model, settings, Shape.of(graph), model, 1.0))
+        self._take(StoredEstimator(self.get_params(), self.model, settings, Shape.of(graph), model, 1.0, Seen.of(graph)))
         if self.calibrate:
             self.temperature_ = fit_temperature(self._raw(graph), graph.y, graph.val_mask)
         return self
@@ -121,7 +129,7 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
         """What `fit` and `load` both leave behind."""
         self.model_, self.temperature_ = stored.model, stored.temperature
         self.classes_, self.n_features_in_ = np.arange(stored.shape.num_classes), stored.shape.num_features
-        self._settings_, self._shape_ = stored.settings, stored.shape
+        self._settings_, self._shape_, self._seen_ = stored.settings, stored.shape, stored.seen
 
     def _fitted(self) -> NodeModel:
         if not hasattr(self, "model_"):
@@ -129,11 +137,10 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
         return self.model_
 
     def _context(self, graph: Graph) -> Graph:
-        """On the graph it was fitted on, with the split it was fitted with; on another, with that graph's own masks."""
-        same = hasattr(self, "graph_") and graph.num_nodes == self.graph_.num_nodes
-        if not bool(graph.train_mask.any()) and same and torch.equal(graph.edge_index, self.graph_.edge_index):
-            return graph.with_masks(self.graph_.train_mask, self.graph_.val_mask, self.graph_.test_mask)
-        return graph
+        """On the graph it was fitted on, with the split it was fitted with and the labels it has seen, where `graph` comes
+        without them; on another, with that graph's own."""
+        seen = self._seen_
+        return graph if seen is None or bool(graph.train_mask.any()) or not seen.fits(graph) else seen.joined(graph)
 
     def _raw(self, graph: Graph) -> Prediction:
         model = self._fitted()
@@ -163,15 +170,17 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
         return float(right[mask].float().mean())
 
     def save(self, folder: str | Path) -> None:
-        """Write weights and parameters to `folder` (safetensors and JSON)."""
+        """Write weights, parameters, and the split and labels it was fitted with to `folder` (safetensors and JSON)."""
         model = self._fitted()
-        stored = StoredEstimator(self.get_params(), self.model, self._settings_, self._shape_, model, self.temperature_)
+        stored = StoredEstimator(
+            self.get_params(), self.model, self._settings_, self._shape_, model, self.temperature_, self._seen_
+        )
         names = self.graph_.class_names if hasattr(self, "graph_") else tuple(str(c) for c in self.classes_)
         save_estimator(Path(folder), stored, names)
 
     @classmethod
     def load(cls, folder: str | Path) -> Self:
-        """Read what :meth:`save` wrote; predicts without anything else."""
+        """Read what :meth:`save` wrote; predicts as the estimator that was saved."""
         stored = load_estimator(Path(folder))
         kind = NodeClassifier if "model" in stored.params else SpaMClassifier
         if not issubclass(kind, cls):

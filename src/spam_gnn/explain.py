@@ -26,6 +26,8 @@ def explain_node(model: SpaM, graph: Graph, node: int, seed: int, samples: int =
     """
     if not 0 <= node < graph.num_nodes:
         raise BadInput(f"node: found {node}; this graph has nodes 0 to {graph.num_nodes - 1}")
+    if samples < 1:
+        raise BadInput(f"samples: found {samples}; use 1 or more")
     if not model.network.layers:
         raise BadInput("explain: this network has no layers, so no neighbour is heard; train with layers=1 or more")
     prepared = model.prepare(graph)
@@ -40,9 +42,10 @@ def explain_node(model: SpaM, graph: Graph, node: int, seed: int, samples: int =
             span = slice(int(messages.row_pointer[node]), int(messages.row_pointer[node + 1]))
             signed = local.positive * codes.positive - first.gamma * local.negative * codes.negative.abs()
             alpha = (local.positive * codes.positive + local.negative * codes.negative)[:, span]
+            mean = alpha.mean(0)
             tables.append({
                 "neighbour": messages.source[span], "edge": messages.edge[span],
-                "coefficient": alpha.mean(0), "coefficient_std": alpha.std(0, correction=0),
+                "coefficient": mean, "coefficient_std": (alpha - mean).square().mean(0).sqrt(),
                 "contribution": signed[:, span].mean(0),
             })  # fmt: skip
     frame = pd.concat([pd.DataFrame({k: v.numpy() for k, v in table.items()}) for table in tables], ignore_index=True)

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from spam_gnn.errors import DiskError
+from spam_gnn.errors import BadInput, DiskError
 
 TEMPORARY = ".spam-gnn-tmp-"
 
@@ -26,6 +26,8 @@ def write_durably(path: Path, content: bytes | Iterable[bytes]) -> None:
         sync_folder(path.parent)
     except OSError as error:
         temporary.unlink(missing_ok=True)
+        if path.is_dir():
+            raise BadInput(f"{path}: is a folder; give the name of a file") from None
         raise DiskError(f"{path}: cannot be written ({error.strerror}); free space or choose another folder") from None
     except BaseException:
         temporary.unlink(missing_ok=True)
@@ -60,5 +62,5 @@ def make_folder(path: Path) -> Path:
         probe.touch()
         probe.unlink()
     except OSError as error:
-        raise DiskError(f"{path}: cannot be used as an output folder ({error.strerror}); choose another --out") from None
+        raise DiskError(f"{path}: cannot be used as an output folder ({error.strerror}); choose another") from None
     return path

@@ -14,8 +14,8 @@ def checked_features(x: Tensor) -> Tensor:
     if x.ndim != 2:
         raise BadInput(f"x: found a tensor of shape {tuple(x.shape)}; give one row of features per node, shape (n, d)")
     x = x.to(torch.float32)
-    if x.layout == torch.sparse_coo:
-        x = x.coalesce().to_sparse_csr()
+    if x.layout not in (torch.strided, torch.sparse_csr):
+        x = x.to_sparse_coo().coalesce().to_sparse_csr()
     values = x.values() if x.layout == torch.sparse_csr else x
     if bool(values.sum().isfinite()):  # one NaN or infinity would be in the sum as well, and a sum needs no memory
         return x
@@ -24,6 +24,12 @@ def checked_features(x: Tensor) -> Tensor:
         where = "a stored value" if x.layout == torch.sparse_csr else f"row {int(bad.any(1).nonzero()[0])}"
         raise BadInput(f"x: {where} is NaN or infinite ({int(bad.sum())} such values); impute or drop them first")
     return x
+
+
+def check_ends(edges: Tensor, n: int) -> None:
+    """Every end of an edge is a node."""
+    if edges.numel() and (int(edges.min()) < 0 or int(edges.max()) >= n):
+        raise BadInput(f"edge_index: found node {int(edges.max())} or below 0 in a graph of {n} nodes; use 0 to {n - 1}")
 
 
 def checked_edges(
@@ -35,8 +41,7 @@ def checked_edges(
     if edge_index.is_floating_point():
         raise BadInput(f"edge_index: found {edge_index.dtype}; give whole numbers (torch.long)")
     edges = edge_index.to(torch.int64)
-    if edges.numel() and (int(edges.min()) < 0 or int(edges.max()) >= n):
-        raise BadInput(f"edge_index: found node {int(edges.max())} or below 0 in a graph of {n} nodes; use 0 to {n - 1}")
+    check_ends(edges, n)
     if sign is not None and sign.shape != (edges.shape[1],):
         raise BadInput(f"edge_sign: found shape {tuple(sign.shape)} for {edges.shape[1]} edges; give one sign per edge")
     notes: list[str] = []

@@ -11,6 +11,7 @@ from spam_gnn.choices import Aggregate, GammaMode
 from spam_gnn.coding import Coder, UnrolledCoder, make_coder
 from spam_gnn.errors import BadInput, one_of
 from spam_gnn.graph import Direction
+from spam_gnn.graph_checks import check_ends
 from spam_gnn.initial import inverse_softplus
 from spam_gnn.kernels import KERNELS, chosen
 from spam_gnn.kernels.conv import Activation, Weights, fused_layer
@@ -65,7 +66,8 @@ class S2Conv(nn.Module):
         generator: source of the initial weights.
 
     Shapes:
-        x (n, d_in) or (K, n, d_in); edge_index (2, m); edge_sign (m,) or (K, m) in {-1, 0, +1}; output like x with d_out.
+        x (n, d_in) or (K, n, d_in); edge_index (2, m); edge_sign (m,) or (K, m) in {-1, 0, +1}; output (n, d_out), or
+        (K, n, d_out) where x or edge_sign has a K.
 
     Example:
         >>> conv = S2Conv(16, 32)
@@ -119,8 +121,11 @@ class S2Conv(nn.Module):
         generator = stream(seed, "S2Conv")
         nn.init.zeros_(self.bias)
         self._initialise(generator)
-        for i in range(len(self.coders)):
-            self.coders[i] = make_coder(self.config, self.to_value.shape[1], generator)
+        with torch.no_grad():  # in place: an optimiser that holds the parameters goes on with them
+            self.raw_gamma.copy_(inverse_softplus(self.config.gamma))
+            self.raw_own_weight.copy_(inverse_softplus(1.0))
+        for coder in self.coders:
+            coder.load_state_dict(make_coder(self.config, self.to_value.shape[1], generator).state_dict())
 
     @property
     def gamma(self) -> Tensor:
@@ -132,7 +137,10 @@ class S2Conv(nn.Module):
     def forward(self, x: Tensor, edge_index: Tensor, edge_sign: Tensor | None = None) -> Tensor:
         """PyG's calling convention; every edge is positive unless `edge_sign` says otherwise."""
         hidden = x if x.ndim == 3 else x.unsqueeze(0)
+        check_ends(edge_index, hidden.shape[1])  # compiled loops would read whatever lies there
         m = edge_index.shape[1]
+        if edge_sign is not None and (edge_sign.ndim not in (1, 2) or edge_sign.shape[-1] != m):
+            raise BadInput(f"edge_sign: found shape {tuple(edge_sign.shape)} for {m} edges; give (m,) or (K, m)")
         sign = torch.ones(1, m) if edge_sign is None else edge_sign.reshape(-1, m)
         signs = SignedGraphs((sign > 0).to(x.dtype), (sign < 0).to(x.dtype), x.new_zeros(sign.shape[0]))
         neighbours = tuple(

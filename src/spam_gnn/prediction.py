@@ -12,13 +12,18 @@ from torch import Tensor
 class Prediction:
     """What a model says of n nodes; a deterministic model has K = 1.
 
+    The doubt about a node, H of the averaged distribution, has three parts: what remains under a known graph (`aleatoric`),
+    what the graphs drawn for one reading disagree about (`structural`), and what different readings do (`disagreement`).
+
     Args:
         log_prob: (K, n, C), log p(y_i = c | X, Z^(k)), each row a distribution.
         log_weight: (K,), log weights of the samples, summing to one; uniform for Monte Carlo, q(Z) for enumeration.
+        readings: how many of the samples belong to each reading of the graph, in their order; all to one if empty.
     """
 
     log_prob: Tensor
     log_weight: Tensor
+    readings: tuple[int, ...] = ()
 
     @staticmethod
     def uniform(log_prob: Tensor) -> Prediction:
@@ -54,8 +59,25 @@ class Prediction:
 
     @property
     def structural(self) -> Tensor:
-        """(n,): mutual information between the label and the graph Z, the doubt that is due to the edges."""
-        return (self.total - self.aleatoric).clamp(min=0.0)
+        """(n,): mutual information between the label and the graph Z, the doubt that is due to the edges. That a network which
+        draws no graphs may see a node otherwise is no part of it."""
+        return (self._of_readings - self.aleatoric).clamp(min=0.0)
+
+    @property
+    def disagreement(self) -> Tensor:
+        """(n,): mutual information between the label and the reading; 0 where there is one."""
+        return (self.total - self._of_readings).clamp(min=0.0)
+
+    @property
+    def _of_readings(self) -> Tensor:
+        """(n,): entropy of each reading's averaged distribution, averaged over readings."""
+        sizes = list(self.readings) or [self.log_weight.numel()]
+        parts = zip(self.log_prob.split(sizes), self.log_weight.split(sizes), strict=True)
+        shares = [(prob, weight, torch.logsumexp(weight, 0)) for prob, weight in parts]
+        return torch.stack([
+            share.exp() * _entropy(torch.logsumexp(prob + (weight - share)[:, None, None], dim=0))
+            for prob, weight, share in shares if bool(share > -torch.inf)
+        ]).sum(0)  # fmt: skip
 
     def tempered(self, temperature: float) -> Prediction:
         """Each sample's logits divided by `temperature` before averaging; keeps the labels of K = 1 models."""
@@ -73,7 +95,7 @@ def fit_temperature(prediction: Prediction, y: Tensor, mask: Tensor) -> float:
     """
     if not bool(mask.any()):
         return 1.0
-    part = Prediction(prediction.log_prob[:, mask], prediction.log_weight)
+    part = replace(prediction, log_prob=prediction.log_prob[:, mask])
     labels = y[mask]
 
     def loss(log_t: float) -> float:

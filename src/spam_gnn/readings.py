@@ -89,4 +89,4 @@ class Shares(nn.Module):
         """All samples of all readings, each weighted by its share of its reading and by the reading's share."""
         log_share = self.get_buffer("share").log()
         weight = torch.cat([p.log_weight + s for p, s in zip(readings, log_share, strict=True)])
-        return Prediction(torch.cat([p.log_prob for p in readings]), weight)
+        return Prediction(torch.cat([p.log_prob for p in readings]), weight, tuple(len(p.log_weight) for p in readings))

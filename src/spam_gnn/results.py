@@ -28,6 +28,7 @@ from spam_gnn.resources import peak_memory_mb
 from spam_gnn.training import TrainState
 
 VERDICTS = ("opposes", "noise", "helps")
+RESULTS = ("history.csv", "predictions.csv", "edges.csv", "report.html")  # what `write_results` leaves in a folder
 ALL = slice(None)
 _LINES = 200_000  # of a table, written at a time
 
@@ -59,7 +60,7 @@ def node_names(graph: Graph, rows: slice = ALL) -> list[str]:
 
 def prediction_table(prediction: Prediction, graph: Graph, rows: slice = ALL) -> pd.DataFrame:
     """id, prediction, p_<class> for each class, confidence, total and structural uncertainty (nats); of a range of nodes."""
-    prediction = prediction if rows == ALL else Prediction(prediction.log_prob[:, rows], prediction.log_weight)
+    prediction = prediction if rows == ALL else replace(prediction, log_prob=prediction.log_prob[:, rows])
     probability = prediction.probability.numpy()
     labels = prediction.label.tolist()
     frame = pd.DataFrame({"id": node_names(graph, rows), "prediction": [graph.class_names[c] for c in labels]})

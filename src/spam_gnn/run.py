@@ -19,10 +19,11 @@ from spam_gnn.baselines.registry import find, settings_from_json, tuples_from_js
 from spam_gnn.checkpoint import load_state, read_tensors, save_state, write_tensors
 from spam_gnn.contract import NodeModel
 from spam_gnn.data.reading import ColumnFact, ColumnPlan
-from spam_gnn.errors import BadInput, Interrupted
+from spam_gnn.errors import BadInput, Diverged, Interrupted
 from spam_gnn.files import make_folder, remove_leftovers, write_json
 from spam_gnn.graph import Graph
-from spam_gnn.results import write_results
+from spam_gnn.loading.batched import check_feed
+from spam_gnn.results import RESULTS, write_results
 from spam_gnn.settings import BatchConfig, TrainConfig
 from spam_gnn.source import DataSource
 from spam_gnn.team import Team
@@ -30,6 +31,7 @@ from spam_gnn.training import ALONE, TAKEN_WHOLE, TrainState, check_trainable, f
 from spam_gnn.version import __version__
 
 CONFIG, MODEL, CHECKPOINT, METRICS = "config.json", "model.safetensors", "checkpoint.safetensors", "metrics.json"
+WRITTEN = (MODEL, CHECKPOINT, METRICS, *RESULTS)  # all that a run writes beside its configuration
 
 
 @dataclass(frozen=True)
@@ -88,9 +90,10 @@ def train_run(
     check_trainable(graph, settings.train)
     system = find(settings.name)
     model = system.make(Shape.of(graph), settings.model, settings.seed)
-    if team.rank == 0:
-        _claim(folder, settings, {**asdict(Shape.of(graph)), "class_names": graph.class_names,
-                                  "columns": [asdict(column) for column in columns]}, resume)  # fmt: skip
+    check_feed(model, graph, settings.batches, team)
+    begun = team.rank == 0 and _claim(
+        folder, settings, {**asdict(Shape.of(graph)), "class_names": graph.class_names,
+                           "columns": [asdict(column) for column in columns]}, resume)  # fmt: skip
     checkpoint = folder / CHECKPOINT
     state = optimiser = None
     kept = team.from_first(checkpoint.read_bytes() if team.rank == 0 and resume and checkpoint.exists() else b"")
@@ -109,10 +112,15 @@ def train_run(
         if progress is not None:
             progress(now)
 
-    state = fit(
-        model, graph, settings.train, settings.seed, state=state, optimiser=optimiser, on_epoch=after_epoch,
-        batches=settings.batches, team=team,
-    )  # fmt: skip
+    try:
+        state = fit(
+            model, graph, settings.train, settings.seed, state=state, optimiser=optimiser, on_epoch=after_epoch,
+            batches=settings.batches, team=team,
+        )  # fmt: skip
+    except (BadInput, Diverged):
+        if begun and not checkpoint.exists():  # nothing to be continued: the same --out is free for another try
+            _leave(folder)
+        raise
     if team.rank > 0:
         return {}
     metrics = write_results(
@@ -125,11 +133,15 @@ def train_run(
     return metrics
 
 
-def _claim(folder: Path, settings: RunSettings, about_graph: dict[str, Any], resume: bool) -> None:
-    """Take an empty folder, or one to be resumed with the same settings; never overwrite another run."""
+def _claim(folder: Path, settings: RunSettings, about_graph: dict[str, Any], resume: bool) -> bool:
+    """Take a folder for a new run (true), or one to be resumed with the same settings; never overwrite another run, nor files
+    that no run wrote: the user's own tables may have the names of results."""
     existing = folder / CONFIG
     if existing.exists() and not resume:
         raise BadInput(f"{folder}: holds a run already; add --resume to continue it, or choose another --out")
+    in_the_way = [name for name in WRITTEN if (folder / name).exists()]
+    if in_the_way and not existing.exists():
+        raise BadInput(f"{folder / in_the_way[0]}: found, and the run would write over it; choose another --out")
     make_folder(folder)
     remove_leftovers(folder)
     if existing.exists():
@@ -137,12 +149,20 @@ def _claim(folder: Path, settings: RunSettings, about_graph: dict[str, Any], res
         if stored != settings:
             names = _differences(stored.to_json(), settings.to_json())
             raise BadInput(f"{existing}: was started with other settings ({names}); use those, or choose another --out")
-        return
+        return False
     about = {
         "spam_gnn": __version__, "torch": torch.__version__, "torch_geometric": torch_geometric.__version__,
         "numpy": numpy.__version__, "python": platform.python_version(),
     }  # fmt: skip
     write_json(existing, {**settings.to_json(), "graph": about_graph, "versions": about})
+    return True
+
+
+def _leave(folder: Path) -> None:
+    """Give back a folder in which nothing but the configuration was written."""
+    (folder / CONFIG).unlink(missing_ok=True)
+    if not any(folder.iterdir()):
+        folder.rmdir()
 
 
 def _differences(a: dict[str, Any], b: dict[str, Any], prefix: str = "") -> str:
@@ -161,7 +181,10 @@ def _read_config(folder: Path) -> dict[str, Any]:
     try:
         return json.loads(path.read_text())
     except (FileNotFoundError, NotADirectoryError):
-        raise BadInput(f"{path}: not found; give a folder that `spam-gnn train` wrote") from None
+        splits = sorted(folder.glob(f"split-*/{CONFIG}"))
+        advice = f"this folder holds several splits, give one of them: {splits[0].parent}" if splits else (
+            "give a folder that `spam-gnn train` wrote")  # fmt: skip
+        raise BadInput(f"{path}: not found; {advice}") from None
     except (OSError, ValueError) as error:
         raise BadInput(f"{path}: cannot be read ({error}); restore it, or train again") from None
 

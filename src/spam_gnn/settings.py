@@ -2,12 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, fields
+from numbers import Integral, Real
+from typing import Any
 
 from spam_gnn.errors import BadInput
 
 TRAIN_LOOKED_AT = 2000  # training nodes looked at after an epoch of batches: a curve in the report, nothing depends on it
 BatchKind = str  # "whole", "neighbours" or "clusters"
+
+
+def check_numbers(settings: Any) -> None:
+    """Whole numbers where a dataclass declares `int`, finite ones where it declares `float`; None where it may be."""
+    for field in fields(settings):
+        value, declared = getattr(settings, field.name), str(field.type)
+        if value is None and "None" in declared:
+            continue
+        if declared.startswith("int") and (not isinstance(value, Integral) or isinstance(value, bool)):
+            raise BadInput(f"{field.name}: found {value!r}; give a whole number")
+        if declared.startswith("float") and not (isinstance(value, Real) and math.isfinite(value)):
+            raise BadInput(f"{field.name}: found {value!r}; give a finite number")
 
 
 @dataclass(frozen=True)
@@ -25,10 +40,17 @@ class TrainConfig:
     select: bool = True  # keep the weights of the best validation epoch; False trains for `epochs` and keeps the last
 
     def __post_init__(self) -> None:
-        if self.epochs < 1:
-            raise BadInput(f"epochs: found {self.epochs}; use 1 or more")
+        check_numbers(self)
+        for name in ("epochs", "val_samples"):
+            if getattr(self, name) < 1:
+                raise BadInput(f"{name}: found {getattr(self, name)}; use 1 or more")
+        for name in ("patience", "weight_decay", "clip", "decay_patience"):
+            if getattr(self, name) < 0:
+                raise BadInput(f"{name}: found {getattr(self, name)}; use 0 or more")
         if self.learning_rate <= 0:
             raise BadInput(f"learning_rate: found {self.learning_rate}; use a number above 0")
+        if not 0.0 < self.decay <= 1.0:
+            raise BadInput(f"decay: found {self.decay}; use a number above 0, up to 1")
 
 
 @dataclass(frozen=True)

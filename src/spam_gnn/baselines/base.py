@@ -15,6 +15,7 @@ from spam_gnn.contract import FeatureScaler, NodeModel, batch_stream
 from spam_gnn.errors import BadInput, one_of
 from spam_gnn.graph import Graph
 from spam_gnn.prediction import Prediction
+from spam_gnn.settings import check_numbers
 
 Family = Literal["spam", "homophily", "heterophily", "directed", "uncertainty", "strong"]
 
@@ -52,6 +53,7 @@ class Settings:
     scaling: Scaling = "auto"
 
     def __post_init__(self) -> None:
+        check_numbers(self)
         for name in ("hidden", "layers"):
             if getattr(self, name) < 1:
                 raise BadInput(f"{name}: found {getattr(self, name)}; use 1 or more")

@@ -7,7 +7,9 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
+from spam_gnn.data.facts import is_converted
 from spam_gnn.data.tables import TableColumns, TableFormats
+from spam_gnn.errors import BadInput
 from spam_gnn.source import DataSource
 
 
@@ -44,7 +46,18 @@ class GraphOptions:
 
     def data_source(self, protocol: str | None = None) -> DataSource:
         """Checked, but nothing read yet."""
+        self._refuse_idle()
         graph, nodes, edges = (None if path is None else str(path) for path in (self.graph, self.nodes, self.edges))
         columns = TableColumns(self.id, self.label, self.source, self.target, self.split_column, self.text, self.weight)
         formats = TableFormats(self.format, self.edge_format, header=not self.no_header)
         return DataSource(self.dataset, nodes, edges, columns, self.directed, graph, formats, protocol)
+
+    def _refuse_idle(self) -> None:
+        """An option that says how files are read means nothing where the graph is known as it is."""
+        known = f"the dataset '{self.dataset}'" if self.dataset is not None else (
+            f"the converted folder {self.graph}" if self.graph is not None and is_converted(self.graph) else None)  # fmt: skip
+        usual = GraphOptions()
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if known and field.name not in ("dataset", "graph", "nodes", "edges") and value != getattr(usual, field.name):
+                raise BadInput(f"--{field.name.replace('_', '-')}: found with {known}, which is read as it is; leave it out")

@@ -158,6 +158,9 @@ def _show_plan(chosen: list[Study], store: RunStore, wanted: Filter) -> None:
             for spec in state.specs:
                 OUT.print(f"{state.status.get(spec, 'to do'):7} {spec.spec_hash} {spec.label}", markup=False)
     table("plan", ("study", "runs", "done", "failed", "to do", "time on one core"), rows)
+    for study in chosen:
+        if study.further:
+            OUT.print(f"{study.name}: more runs follow from the results of these: {study.further}", markup=False)
 
 
 def _publish(study: Study, store: RunStore, wanted: Filter, request: ReproduceRequest) -> None:

@@ -69,11 +69,15 @@ def run_training(request: TrainRequest) -> int:
 def _train_all(request: TrainRequest, team: Team) -> None:
     if request.device != "cpu":
         raise BadInput(f"--device: found '{request.device}'; this version computes on cpu")
-    references = tuple(one_of(name.strip(), tuple(systems()), "--beside") for name in request.beside.split(",") if name.strip())
+    named = [one_of(name.strip(), tuple(systems()), "--beside") for name in request.beside.split(",") if name.strip()]
+    references = tuple(dict.fromkeys(named))
     if references and team.size > 1:
         raise BadInput(f"--beside: found '{request.beside}' for {team.size} processes; train references in a run of their own")
     settings, chosen = _settings(request)
+    if settings.name in references:
+        raise BadInput(f"--beside: found '{settings.name}', the system that is trained; name others")
     splits = _splits(request.split, settings.source)
+    _check_folder(request.out, several=len(splits) > 1)
     rows: list[dict[str, Any]] = []
     others: dict[str, list[dict[str, float]]] = {name: [] for name in references}
     for split in splits:
@@ -86,6 +90,14 @@ def _train_all(request: TrainRequest, team: Team) -> None:
             others[name].append(_reference(find(name), graph, here, chosen))
     if team.rank == 0:
         _report(request.out, settings, rows, others)
+
+
+def _check_folder(out: Path, *, several: bool) -> None:
+    """A folder holds one run, or several splits of one; never both."""
+    if several and (out / CONFIG).exists():
+        raise BadInput(f"{out}: holds a run of one split; choose another --out for several")
+    if not several and not (out / CONFIG).exists() and any(out.glob(f"split-*/{CONFIG}")):
+        raise BadInput(f"{out}: holds several splits of a run; add --split all to continue them, or choose another --out")
 
 
 def _settings(request: TrainRequest) -> tuple[RunSettings, dict[str, Any]]:
@@ -126,6 +138,8 @@ def _splits(text: str, source: DataSource) -> list[int]:
 
 def _one(settings: RunSettings, folder: Path, request: TrainRequest, team: Team) -> tuple[dict[str, Any], Graph]:
     resume = request.resume
+    if resume and team.rank == 0 and not (folder / CONFIG).exists():
+        OUT.print(f"{folder}: holds no run to continue; a new one begins", markup=False)
     if resume and settings.batches.kind == "whole" and (folder / CONFIG).exists():  # as begun, if nothing else is asked for
         settings = replace(settings, batches=read_settings(folder).batches)
     settings, reading, plan = planned(settings, request.there, team)

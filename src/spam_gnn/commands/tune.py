@@ -27,7 +27,8 @@ def run_tune(model: str, dataset: str, store: Path, out: Path, budget: TuneBudge
     table(f"{model} on {dataset}: validation accuracy, mean of {budget.splits} splits", ("trial", "accuracy", "settings"), rows)
     place = write_choice(out, model, dataset, budget, trials)
     pairs = " ".join(f"--set {key}={value}" for key, value in best(trials).settings.items())
-    OUT.print(f"written to {place}; use it: spam-gnn train {dataset} --model {model} {pairs}".rstrip(), markup=False)
+    trained = f"--epochs {budget.epochs} --set patience={budget.patience}"  # as in the trials, whatever the system's own are
+    OUT.print(f"written to {place}; use it: spam-gnn train {dataset} --model {model} {trained} {pairs}".rstrip(), markup=False)
 
 
 def _score(trial: Trial) -> str:

@@ -77,9 +77,12 @@ def run_explain(run: Path, node: str, samples: int, as_json: bool) -> None:
     label = int(prediction.label[place])
     OUT.print(
         f"node {node}: {graph.class_names[label]} with probability {float(prediction.probability[place, label]):.3f}; "
-        f"uncertainty {float(prediction.total[place]):.3f} nats, "
-        f"of which {float(prediction.structural[place]):.3f} from the edges"
+        f"uncertainty {float(prediction.total[place]):.3f} nats, of which {float(prediction.structural[place]):.3f} from the "
+        f"edges and {float(prediction.disagreement[place]):.3f} from networks that differ"
     )
+    if frame.empty:
+        OUT.print(f"{node} has no neighbours that it listens to")
+        return
     columns = ("neighbour", "verdict", "p_negative", "p_absent", "p_positive", "coefficient", "coefficient_std", "contribution")
     rows = [[str(v) if isinstance(v, str | int) else f"{v:.3f}" for v in row] for row in
             frame[list(columns)].itertuples(index=False)]  # fmt: skip

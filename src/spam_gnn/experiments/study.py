@@ -44,6 +44,7 @@ class Study:
         render: from records to what is shown. A planned run without a result is among them, with status `failed` (and the
             reason) or `missing`. Records come from `results/records`, where numbers have six digits.
         compute: findings that are no training runs (theory); each a record with `status`, `hash` and anything else.
+        further: what `specs` asks for once the runs that it lists now have results, in words.
     """
 
     name: str
@@ -51,6 +52,7 @@ class Study:
     specs: Callable[[RunStore], list[RunSpec]]
     render: Callable[[Sequence[Record]], StudyResult]
     compute: Callable[[], list[Record]] | None = field(default=None)
+    further: str = ""
 
 
 @cache

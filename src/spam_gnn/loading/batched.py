@@ -23,14 +23,21 @@ from spam_gnn.settings import TRAIN_LOOKED_AT, BatchConfig
 from spam_gnn.team import Team
 
 
+def check_feed(model: NodeModel, graph: Graph, config: BatchConfig, team: Team) -> None:
+    """Whether this graph can be taken in this way, by this model and so many processes."""
+    if config.kind == "whole" and team.size > 1:
+        raise BadInput(f"--workers: found {team.size} for a graph taken whole; add --batch-size or --clusters")
+    if config.kind != "whole" and not model.takes_batches:
+        raise BadInput(f"batches: {type(model).__name__} needs the whole graph; leave --batch-size and --clusters out")
+    if config.clusters > graph.num_nodes:
+        raise BadInput(f"--clusters: found {config.clusters} for {graph.num_nodes} nodes; use fewer")
+
+
 def make_feed(model: NodeModel, graph: Graph, config: BatchConfig, seed: int, team: Team) -> Feed:
     """The feed a configuration names."""
+    check_feed(model, graph, config, team)
     if config.kind == "whole":
-        if team.size > 1:
-            raise BadInput(f"--workers: found {team.size} for a graph taken whole; add --batch-size or --clusters")
         return WholeFeed(model, graph)
-    if not model.takes_batches:
-        raise BadInput(f"batches: {type(model).__name__} needs the whole graph; leave --batch-size and --clusters out")
     whole = Whole.of(model.structure(graph), model.node_columns(graph))
     if config.kind == "clusters":
         return ClusterFeed(whole, config, seed, team)

@@ -36,8 +36,6 @@ class Clusters:
             import pymetis
         except ImportError:
             raise BadInput("--clusters: pymetis is not installed; run pip install 'spam-gnn[clusters]'") from None
-        if count > graph.num_nodes:
-            raise BadInput(f"--clusters: found {count} for {graph.num_nodes} nodes; use fewer")
         around = Neighbourhoods.of(graph)
         labels = np.zeros(graph.num_nodes, dtype=np.int64)
         if count > 1:

@@ -28,8 +28,8 @@ _MAGIC: tuple[tuple[bytes, str, str], ...] = (
     (b"\x89HDF", "an HDF5 file", "write it as CSV first"),
     (b"SQLite format 3", "an SQLite database", "export the table as CSV first"),
     (b"%PDF", "a PDF document", "give the table itself, as CSV"),
-    (b"\xff\xfe", "UTF-16 text", "save it as UTF-8"),
-    (b"\xfe\xff", "UTF-16 text", "save it as UTF-8"),
+    (b"\xff\xfe", "UTF-16", "save it as UTF-8"),
+    (b"\xfe\xff", "UTF-16", "save it as UTF-8"),
     (b"<!DOCTYPE", "a web page", "download the CSV file itself"),
     (b"<html", "a web page", "download the CSV file itself"),
 )

@@ -168,4 +168,7 @@ def _verdict(found: Found, datasets: Sequence[str], firsts: Mapping[str, str]) -
     )
 
 
-STUDY = Study(NAME, "Tuned, every system alike", specs, render)
+STUDY = Study(
+    NAME, "Tuned, every system alike", specs, render,
+    further=f"the {BUDGET.trials} trials of a system on a graph follow each other; what they chose is then run on all splits",
+)  # fmt: skip
