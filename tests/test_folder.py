@@ -78,7 +78,7 @@ def test_the_commands(run, tmp_path):
     code, printed, _ = run("predict", out, "--out", tmp_path / "p.csv")
     assert code == 0
     assert (tmp_path / "p.csv").read_bytes() == (out / "predictions.csv").read_bytes()
-    assert read_tensors(out / "model.safetensors")[1]["temperature"] == 1.0
+    assert read_tensors(out / "model.safetensors")[1]["calibration"] == {"temperature": [], "share": []}
 
 
 def test_a_folder_is_never_overwritten_and_a_damaged_one_is_one_line(tmp_path):

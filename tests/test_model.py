@@ -14,7 +14,7 @@ from spam_gnn import SpaM, SpaMConfig, csbm
 from spam_gnn.errors import BadInput, Diverged
 from spam_gnn.explain import explain_node
 from spam_gnn.objective import expected_class_loss, marginal_class_loss, objective
-from spam_gnn.prediction import Prediction, fit_temperature
+from spam_gnn.prediction import Prediction
 from spam_gnn.sampling import enumerate_signs
 from spam_gnn.training import TrainConfig, check_trainable, fit
 
@@ -158,16 +158,6 @@ def test_a_node_without_edges_has_no_doubt_about_them():
     assert float(prediction.structural[alone]) < 1e-6
     assert float(prediction.disagreement[alone]) > 1e-4  # three networks with their first weights
     assert float(prediction.structural.max()) > 1e-4
-
-
-def test_temperature_recovers_a_known_distortion():
-    generator = torch.Generator().manual_seed(0)
-    logits = torch.randn(4000, 3, generator=generator) * 1.5
-    y = torch.multinomial(torch.softmax(logits, -1), 1, generator=generator).reshape(-1)
-    sharp = Prediction.uniform(torch.log_softmax(logits * 2.5, -1).unsqueeze(0))
-    everyone = torch.ones(4000, dtype=torch.bool)
-    assert fit_temperature(sharp, y, everyone) == pytest.approx(2.5, rel=0.1)
-    assert fit_temperature(sharp, y, ~everyone) == 1.0
 
 
 def test_both_class_losses_by_hand_and_in_order():

@@ -107,7 +107,7 @@ def train(
     settings: Settings = None,
     kernel: Annotated[str | None, typer.Option("--kernel", help="auto, fused, csr or torch; of spam only.")] = None,
     beside: Annotated[str, typer.Option("--beside", help="References trained on the same splits, such as mlp,gcn.")] = "",
-    calibrate: Annotated[bool, typer.Option("--calibrate", help="Fit a temperature on validation nodes.")] = False,
+    calibrate: Annotated[bool, typer.Option("--calibrate", help="Fit temperatures on validation nodes.")] = False,
     device: Device = "cpu",
     out: Out = Path("spam-gnn-run"),
     resume: Annotated[bool, typer.Option("--resume", help="Continue an interrupted run in --out.")] = False,

@@ -16,6 +16,7 @@ from torch_geometric.data import Data
 
 from spam_gnn.baselines.base import Shape
 from spam_gnn.baselines.registry import find
+from spam_gnn.calibration import Calibration, fit_calibration
 from spam_gnn.config import SpaMConfig
 from spam_gnn.contract import NodeModel
 from spam_gnn.convert import as_graph
@@ -24,7 +25,7 @@ from spam_gnn.errors import BadInput, one_of
 from spam_gnn.explain import explain_node
 from spam_gnn.graph import Graph
 from spam_gnn.model import SpaM
-from spam_gnn.prediction import Prediction, fit_temperature
+from spam_gnn.prediction import Prediction
 from spam_gnn.resources import use_threads
 from spam_gnn.results import edge_table
 from spam_gnn.storage import Seen, StoredEstimator, load_estimator, save_estimator
@@ -43,7 +44,7 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
 
     `fit(data)` takes a `Graph` or a PyG `Data` with labels (-1 unknown) and masks. Without any mask, the labelled nodes are
     split 48/32/20 by class. Attributes after `fit`: `model_`, `classes_`, `n_features_in_`, `graph_`, `history_`,
-    `temperature_`.
+    `calibration_`.
 
     Args:
         model: the name of a system, as `spam-gnn models` lists them.
@@ -120,14 +121,15 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
         model = find(self.model).make(Shape.of(graph), settings, seed)
         state = fit(model, graph, train, seed)
         self.graph_, self.history_ = graph, pd.DataFrame(state.history)
-        self._take(StoredEstimator(self.get_params(), self.model, settings, Shape.of(graph), model, 1.0, Seen.of(graph)))
+        shape, seen = Shape.of(graph), Seen.of(graph)
+        self._take(StoredEstimator(self.get_params(), self.model, settings, shape, model, Calibration(), seen))
         if self.calibrate:
-            self.temperature_ = fit_temperature(self._raw(graph), graph.y, graph.val_mask)
+            self.calibration_ = fit_calibration(self._raw(graph), graph.y, graph.val_mask)
         return self
 
     def _take(self, stored: StoredEstimator) -> None:
         """What `fit` and `load` both leave behind."""
-        self.model_, self.temperature_ = stored.model, stored.temperature
+        self.model_, self.calibration_ = stored.model, stored.calibration
         self.classes_, self.n_features_in_ = np.arange(stored.shape.num_classes), stored.shape.num_features
         self._settings_, self._shape_, self._seen_ = stored.settings, stored.shape, stored.seen
 
@@ -149,8 +151,7 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
     def predict_distribution(self, data: Graph | Data) -> Prediction:
         """The full `Prediction`: per-sample probabilities and total, aleatoric and structural uncertainty."""
         self._fitted()
-        raw = self._raw(self._graph(data))
-        return raw if self.temperature_ == 1.0 else raw.tempered(self.temperature_)
+        return self.calibration_(self._raw(self._graph(data)))
 
     def predict_proba(self, data: Graph | Data) -> np.ndarray:
         """(n, C) averaged probabilities of every node."""
@@ -173,7 +174,7 @@ class NodeClassifier(ClassifierMixin, BaseEstimator):
         """Write weights, parameters, and the split and labels it was fitted with to `folder` (safetensors and JSON)."""
         model = self._fitted()
         stored = StoredEstimator(
-            self.get_params(), self.model, self._settings_, self._shape_, model, self.temperature_, self._seen_
+            self.get_params(), self.model, self._settings_, self._shape_, model, self.calibration_, self._seen_
         )
         names = self.graph_.class_names if hasattr(self, "graph_") else tuple(str(c) for c in self.classes_)
         save_estimator(Path(folder), stored, names)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -79,31 +79,6 @@ class Prediction:
             for prob, weight, share in shares if bool(share > -torch.inf)
         ]).sum(0)  # fmt: skip
 
-    def tempered(self, temperature: float) -> Prediction:
-        """Each sample's logits divided by `temperature` before averaging; keeps the labels of K = 1 models."""
-        return replace(self, log_prob=torch.log_softmax(self.log_prob / temperature, dim=-1))
-
 
 def _entropy(log_prob: Tensor) -> Tensor:
     return -(log_prob.exp() * log_prob.clamp(min=-1e4)).sum(-1)
-
-
-def fit_temperature(prediction: Prediction, y: Tensor, mask: Tensor) -> float:
-    """The temperature in [0.05, 20] with the lowest negative log-likelihood on `mask` (validation nodes).
-
-    A golden-section search on log T; temperature scaling has one parameter and, for K = 1, a unimodal loss.
-    """
-    if not bool(mask.any()):
-        return 1.0
-    part = replace(prediction, log_prob=prediction.log_prob[:, mask])
-    labels = y[mask]
-
-    def loss(log_t: float) -> float:
-        scaled = part.tempered(float(torch.tensor(log_t).exp()))
-        return float(torch.nn.functional.nll_loss(scaled.log_marginal, labels))
-
-    low, high, ratio = -3.0, 3.0, 0.6180339887498949
-    while high - low > 1e-3:
-        a, b = high - ratio * (high - low), low + ratio * (high - low)
-        low, high = (low, b) if loss(a) < loss(b) else (a, high)
-    return float(torch.tensor((low + high) / 2).exp())

@@ -36,6 +36,17 @@ _CLEARLY = 0.05  # accuracy beyond the standard error from which on guesses are 
 _ROUNDS = 60  # of expectation maximisation; the mixture moves by less than 1e-3 after that
 
 
+def likeliest_shares(likelihood: Tensor, total: Callable[[Tensor], Tensor] = lambda sums: sums) -> Tensor:
+    """w (R,) from what each reading gives to the labels of validation nodes, (R, v); `total` sums over processes."""
+    count, seen = len(likelihood), likelihood.double().clamp(min=1e-12)
+    share = seen.new_full((count,), 1.0 / count)
+    for _ in range(_ROUNDS if count > 1 else 0):
+        joint = share.unsqueeze(1) * seen
+        share = total((joint / joint.sum(0)).sum(1)) + _STRENGTH / count
+        share = share / share.sum()
+    return share
+
+
 def _as_not_validated(shares: nn.Module, weights: dict[str, Any], prefix: str, *_: Any) -> None:
     """Weights that were kept before there was a g are read as those of a model that was not validated."""
     weights.setdefault(f"{prefix}heeded", shares.get_buffer("heeded"))
@@ -63,14 +74,8 @@ class Shares(nn.Module):
             likelihood: (R, v) of each batch, the probability that each reading gives to the labels of validation nodes.
             total: sums a tensor over the processes, of which each holds some validation nodes, or none.
         """
-        count = len(self.names)
-        share = torch.full((count,), 1.0 / count, dtype=torch.float64)
-        seen = torch.cat([share.new_zeros(count, 0), *likelihood], 1).clamp(min=1e-12)
-        for _ in range(_ROUNDS if count > 1 else 0):
-            joint = share.unsqueeze(1) * seen
-            share = total((joint / joint.sum(0)).sum(1)) + _STRENGTH / count
-            share = share / share.sum()
-        self.get_buffer("share").copy_(share)
+        none = torch.zeros(len(self.names), 0, dtype=torch.float64)
+        self.get_buffer("share").copy_(likeliest_shares(torch.cat([none, *likelihood], 1), total))
 
     def heed(self, accuracy: Sequence[float], nodes: int) -> None:
         """Find g, where a reading hears no messages and so the others can be held against it.

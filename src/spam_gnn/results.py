@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 import torch
 
+from spam_gnn.calibration import Calibration, fit_calibration
 from spam_gnn.contract import NodeModel
 from spam_gnn.evaluation.metrics import edge_sign_auroc, node_metrics, noise_auroc, reliability
 from spam_gnn.files import write_durably
@@ -21,7 +22,7 @@ from spam_gnn.inference.layerwise import predict_layerwise
 from spam_gnn.memory_plan import MOST_EDGES
 from spam_gnn.model import SpaM
 from spam_gnn.posterior.base import ABSENT, NEGATIVE, POSITIVE, SignDistribution
-from spam_gnn.prediction import Prediction, fit_temperature
+from spam_gnn.prediction import Prediction
 from spam_gnn.report.content import EdgeTable, NodeTable, ReportContent
 from spam_gnn.report.page import render_report
 from spam_gnn.resources import peak_memory_mb
@@ -149,8 +150,8 @@ def write_results(
     judgement = judge(model, graph, seed, in_pieces=in_pieces)
     spent = time.perf_counter() - begun
     prepared, prediction, distribution = judgement.graph, judgement.prediction, judgement.distribution
-    temperature = fit_temperature(prediction, graph.y, graph.val_mask) if calibrate else 1.0
-    prediction = prediction.tempered(temperature) if calibrate else prediction
+    calibration = fit_calibration(prediction, graph.y, graph.val_mask) if calibrate else Calibration()
+    prediction = calibration(prediction)
     edge_facts: dict[str, Any] = {"edge_sign_auroc": None, "edge_sign_auroc_against": "no posterior"}
     shown, judged, notes = _excerpt(prepared, distribution)
     if judged is not None:
@@ -167,7 +168,7 @@ def write_results(
         "test": node_metrics(prediction, graph.y, graph.test_mask), "val": node_metrics(prediction, graph.y, graph.val_mask),
         "epochs": state.epoch, "best_epoch": state.best_epoch, "seconds": round(state.seconds, 3),
         "prediction_seconds": round(spent, 3),
-        "peak_memory_mb": round(peak_memory_mb(), 1), "temperature": temperature,
+        "peak_memory_mb": round(peak_memory_mb(), 1), "calibration": calibration.to_json(),
         "samples": prediction.log_prob.shape[0] - max(len(readings) - 1, 0), "readings": readings, "nodes": graph.num_nodes,
         "edges": graph.num_edges if graph.directed else graph.num_edges // 2,
         **edge_facts, "notes": [*graph.notes, *notes],

@@ -16,6 +16,7 @@ import torch_geometric
 
 from spam_gnn.baselines.base import Shape
 from spam_gnn.baselines.registry import find, settings_from_json, tuples_from_json
+from spam_gnn.calibration import Calibration
 from spam_gnn.checkpoint import load_state, read_tensors, save_state, write_tensors
 from spam_gnn.contract import NodeModel
 from spam_gnn.data.reading import ColumnFact, ColumnPlan
@@ -127,7 +128,7 @@ def train_run(
         folder, model, system.title, graph, state, settings.split, settings.seed, settings.calibrate,
         in_pieces=settings.batches.kind != "whole",
     ) | {"batches": settings.batches.kind, "processes": team.size, "memory_plan": plan}  # fmt: skip
-    write_tensors(folder / MODEL, model.state_dict(), {"temperature": metrics["temperature"]})
+    write_tensors(folder / MODEL, model.state_dict(), {"calibration": metrics["calibration"]})
     write_json(folder / METRICS, metrics)
     checkpoint.unlink(missing_ok=True)
     return metrics
@@ -204,8 +205,8 @@ def column_plan(folder: Path) -> ColumnPlan | None:
     return ColumnPlan(columns, tuple(graph["class_names"])) if columns else None
 
 
-def load_run(folder: Path) -> tuple[NodeModel, RunSettings, float, tuple[str, ...]]:
-    """A finished run: the model, its settings, the temperature of its probabilities, the class names."""
+def load_run(folder: Path) -> tuple[NodeModel, RunSettings, Calibration, tuple[str, ...]]:
+    """A finished run: the model, its settings, what is done to its probabilities, the class names."""
     settings, shape = read_settings(folder), _read_config(folder)["graph"]
     if (folder / CHECKPOINT).exists() and not (folder / MODEL).exists():
         raise BadInput(f"{folder}: training has not finished; continue with --resume --out {folder}")
@@ -213,4 +214,4 @@ def load_run(folder: Path) -> tuple[NodeModel, RunSettings, float, tuple[str, ..
     sizes = Shape.stored(shape)
     model = find(settings.name).make(sizes, settings.model, settings.seed)
     model.load_state_dict(weights)
-    return model, settings, float(facts["temperature"]), tuple(shape["class_names"])
+    return model, settings, Calibration.from_json(facts), tuple(shape["class_names"])

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from spam_gnn.baselines.base import Shape
 from spam_gnn.baselines.registry import find, settings_from_json, tuples_from_json
+from spam_gnn.calibration import Calibration
 from spam_gnn.checkpoint import read_tensors, write_tensors
 from spam_gnn.contract import NodeModel
 from spam_gnn.errors import BadInput
@@ -58,7 +59,7 @@ def _edges_of(graph: Graph) -> str:
 
 @dataclass(frozen=True, eq=False)
 class StoredEstimator:
-    """What is written of a fitted estimator: parameters, the system and its settings, shape, model, temperature, and what it
+    """What is written of a fitted estimator: parameters, the system and its settings, shape, model, calibration, and what it
     has seen (None in folders of older versions)."""
 
     params: dict[str, Any]
@@ -66,7 +67,7 @@ class StoredEstimator:
     settings: Any
     shape: Shape
     model: NodeModel
-    temperature: float
+    calibration: Calibration
     seen: Seen | None
 
 
@@ -78,7 +79,7 @@ def save_estimator(folder: Path, stored: StoredEstimator, class_names: tuple[str
         write_tensors(folder / SEEN, stored.seen.tensors(), {"edges": stored.seen.edges})
     write_json(folder / FILE, {
         "params": stored.params, "name": stored.name, "config": asdict(stored.settings), **asdict(stored.shape),
-        "temperature": stored.temperature, "class_names": class_names,
+        "calibration": stored.calibration.to_json(), "class_names": class_names,
     })  # fmt: skip
 
 
@@ -96,8 +97,8 @@ def load_estimator(folder: Path) -> StoredEstimator:
     shape = Shape.stored(stored)
     model = find(name).make(shape, settings, 0)
     model.load_state_dict(read_tensors(folder / WEIGHTS)[0])
-    seen = None
+    calibration, seen = Calibration.from_json(stored), None
     if (folder / SEEN).exists():
         tensors, facts = read_tensors(folder / SEEN)
         seen = Seen(facts["edges"], **tensors)
-    return StoredEstimator(tuples_from_json(stored["params"]), name, settings, shape, model, stored["temperature"], seen)
+    return StoredEstimator(tuples_from_json(stored["params"]), name, settings, shape, model, calibration, seen)

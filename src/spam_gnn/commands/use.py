@@ -7,6 +7,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+from spam_gnn.calibration import Calibration
 from spam_gnn.commands.console import OUT, table
 from spam_gnn.commands.options import GraphOptions
 from spam_gnn.contract import NodeModel
@@ -19,13 +20,13 @@ from spam_gnn.run import RunSettings, column_plan, load_run
 from spam_gnn.source import DataSource
 
 
-def _open(run: Path, source: DataSource | None = None) -> tuple[NodeModel, RunSettings, float, Graph]:
-    model, settings, temperature, classes = load_run(run)
+def _open(run: Path, source: DataSource | None = None) -> tuple[NodeModel, RunSettings, Calibration, Graph]:
+    model, settings, calibration, classes = load_run(run)
     graph = (source or settings.source).open(settings.split, settings.seed, column_plan(run)).graph
     unknown = [name for name in graph.class_names if name not in classes]
     if unknown:
         raise BadInput(f"labels: found class '{unknown[0]}', new to the run in {run}; it knows {', '.join(classes)}")
-    return model, settings, temperature, _with_classes(graph, classes)
+    return model, settings, calibration, _with_classes(graph, classes)
 
 
 def _with_classes(graph: Graph, classes: tuple[str, ...]) -> Graph:
@@ -42,9 +43,9 @@ def run_predict(run: Path, options: GraphOptions, out: Path | None) -> None:
     if options.named:
         own = load_run(run)[1].source
         source = replace(options.data_source(), columns=own.columns, directed=own.directed, formats=own.formats)
-    model, settings, temperature, graph = _open(run, source)
+    model, settings, calibration, graph = _open(run, source)
     prediction = judge(model, graph, settings.seed, in_pieces=settings.batches.kind != "whole").prediction
-    prediction = prediction if temperature == 1.0 else prediction.tempered(temperature)
+    prediction = calibration(prediction)
     if out is None:
         sys.stdout.write(prediction_table(prediction, graph).to_csv(index=False, float_format="%.6g"))
     else:
@@ -58,7 +59,7 @@ def run_explain(run: Path, node: str, samples: int, as_json: bool) -> None:
     """Print one row per neighbour."""
     if samples < 1:
         raise BadInput(f"--samples: found {samples}; use 1 or more")
-    model, settings, temperature, graph = _open(run)
+    model, settings, calibration, graph = _open(run)
     names = node_names(graph)
     if node not in names:
         near = difflib.get_close_matches(node, names, n=1)
@@ -73,7 +74,7 @@ def run_explain(run: Path, node: str, samples: int, as_json: bool) -> None:
         sys.stdout.write(f"{frame.to_json(orient='records')}\n")
         return
     prediction = model.predict(model.prepare(graph), settings.seed)
-    prediction = prediction if temperature == 1.0 else prediction.tempered(temperature)
+    prediction = calibration(prediction)
     label = int(prediction.label[place])
     OUT.print(
         f"node {node}: {graph.class_names[label]} with probability {float(prediction.probability[place, label]):.3f}; "

@@ -15,6 +15,7 @@ import torch
 
 from spam_gnn.baselines.base import Shape
 from spam_gnn.baselines.registry import find
+from spam_gnn.calibration import fit_calibration
 from spam_gnn.contract import NodeModel
 from spam_gnn.data import catalog
 from spam_gnn.errors import BadInput, DiskError, SpamError, TooLarge
@@ -26,7 +27,7 @@ from spam_gnn.experiments.store import Record
 from spam_gnn.graph import Graph
 from spam_gnn.perturb import apply
 from spam_gnn.posterior.base import ABSENT
-from spam_gnn.prediction import Prediction, fit_temperature
+from spam_gnn.prediction import Prediction
 from spam_gnn.resources import forget_peak_memory, peak_memory_mb
 from spam_gnn.training import TrainState, fit
 
@@ -105,8 +106,8 @@ def train(spec: RunSpec, limits: Limits, attacks: Path | None = None) -> Fitted:
 
 def _findings(fitted: Fitted) -> Record:
     graph, state, prediction = fitted.graph, fitted.state, fitted.prediction
-    temperature = fit_temperature(prediction, graph.y, graph.val_mask)
-    tempered = prediction.tempered(temperature)
+    calibration = fit_calibration(prediction, graph.y, graph.val_mask)
+    tempered = calibration(prediction)
     measures = {
         name: importlib.import_module(f"spam_gnn.experiments.measures.{name}").measure(fitted) for name in fitted.spec.measures
     }
@@ -114,7 +115,7 @@ def _findings(fitted: Fitted) -> Record:
         "test": _metrics(prediction, graph, graph.test_mask), "val": _metrics(prediction, graph, graph.val_mask),
         "test_calibrated": _only(_CALIBRATED, _metrics(tempered, graph, graph.test_mask)),
         "val_calibrated": _only(_CALIBRATED, _metrics(tempered, graph, graph.val_mask)),
-        "temperature": temperature, "edges": _edge_findings(fitted), "measures": measures,
+        "temperature": list(calibration.temperature), "edges": _edge_findings(fitted), "measures": measures,
         "epochs": state.epoch, "best_epoch": state.best_epoch, "seconds": round(state.seconds, 4),
         "seconds_per_epoch": state.seconds / max(state.epoch, 1), "data_sha256": data_checksum(graph),
         "parameters": sum(p.numel() for p in fitted.model.parameters() if p.requires_grad),

@@ -8,10 +8,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from spam_gnn.calibration import fit_calibration
 from spam_gnn.evaluation.metrics import auroc, reliability
 from spam_gnn.experiments.fitted import Fitted
 from spam_gnn.perturb.base import pair_keys
-from spam_gnn.prediction import Prediction, fit_temperature
+from spam_gnn.prediction import Prediction
 
 COVERAGES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 
@@ -24,7 +25,7 @@ def measure(fitted: Fitted) -> dict[str, Any]:
     flags: AUROC with which structural and total uncertainty find the nodes at an edge that was added; null without added edges.
     """
     graph, prediction = fitted.graph, fitted.prediction
-    tempered = prediction.tempered(fit_temperature(prediction, graph.y, graph.val_mask))
+    tempered = fit_calibration(prediction, graph.y, graph.val_mask)(prediction)
     return {
         "reliability": _bins(prediction, graph.y, graph.test_mask),
         "reliability_tempered": _bins(tempered, graph.y, graph.test_mask),

@@ -60,8 +60,8 @@ def render(records: Sequence[Record]) -> StudyResult:
     table = _table(found, datasets)
     flags = {kind: spreads(groups, _flag(kind)) for kind in ("structural", "total")}
     flagged = _flag_table(flags, datasets)
-    intro = ("Test nodes, mean ± standard deviation (number of runs); tempered: one temperature fitted on validation nodes. "
-             "ECE with 15 bins.\n\n")  # fmt: skip
+    intro = ("Test nodes, mean ± standard deviation (number of runs); tempered: a temperature fitted on validation nodes, of "
+             "SpaM one for each network, and the networks' shares anew. ECE with 15 bins.\n\n")  # fmt: skip
     second = (f"\nAUROC with which uncertainty finds nodes at a corrupted edge ({CORRUPTION.label}); with one sample there is "
               "no structural uncertainty:\n\n")  # fmt: skip
     caption = ("Reliability of raw (solid) and tempered (dotted) probabilities, all runs together, and accuracy on the most "
