@@ -17,7 +17,7 @@ from spam_gnn.errors import BadInput
 from spam_gnn.graph import Graph
 from spam_gnn.loading.batched import BatchConfig, BatchedFeed, make_feed
 from spam_gnn.loading.clusters import Clusters
-from spam_gnn.loading.cut import Whole
+from spam_gnn.loading.cut import Chosen, Whole
 from spam_gnn.loading.sampler import LibrarySampler, NeighbourSampler, make_sampler
 from spam_gnn.position import PositionShape
 from spam_gnn.posterior.base import edge_evidence
@@ -142,6 +142,29 @@ def test_every_target_is_a_seed_once_and_weights_add_up():
                 seeds += piece.graph.identity[counted].tolist()
         wanted = torch.nonzero(model.targets(graph, 0, 4)).reshape(-1).tolist()
         assert sorted(seeds) == wanted
+
+
+def test_networks_that_are_shown_no_labels_learn_from_all_of_them():
+    """Half of the labels are context of the posterior in an epoch; the loss of the others counts every training node once."""
+    graph = csbm(nodes=300, seed=2)
+    model = SpaM(graph.num_features, 3, SpaMConfig(**QUIET))
+    model.begin(graph, 0)
+    feed = make_feed(model, graph, BatchConfig(size=32), 0, Alone())
+    seen = [i for pieces in feed.steps(model, 0, 4) for p in pieces for i in p.graph.identity[p.graph.counted].tolist()]
+    assert sorted(seen) == torch.nonzero(graph.train_mask).reshape(-1).tolist()
+
+
+def test_a_batch_of_labelled_nodes_alone_has_a_loss():
+    graph = csbm(nodes=300, seed=2)
+    model = SpaM(graph.num_features, 3, SpaMConfig(**QUIET))
+    model.begin(graph, 0)
+    few = torch.zeros(300, dtype=torch.bool)
+    few[torch.nonzero(graph.train_mask).reshape(-1)[:12]] = True
+    graph = graph.with_masks(few, graph.val_mask, graph.test_mask)
+    cut = Whole.of(model.structure(graph), {}).cut(
+        Chosen(torch.nonzero(few).reshape(-1), *torch.zeros(3, 0, dtype=torch.int64)), torch.ones(12, dtype=torch.bool), 0)
+    parts = model.training_loss(model.prepare(cut), 0, 0)
+    assert all(bool(torch.isfinite(value)) for value in parts.values()), parts
 
 
 class Seat(Alone):

@@ -32,6 +32,12 @@ def test_standing_is_on_the_splits_both_have(ours, theirs, word):
     assert standing(cell(*ours), {}).text == "alone"
 
 
+def test_a_lead_on_easier_splits_is_no_lead():
+    """44 on the three splits both have and 46 on seven more, against 45 on those three: behind, whatever the means say."""
+    found = standing(cell(44.0, 44.1, 43.9, *[46.0] * 7), {"mlp": cell(45.0, 45.2, 44.8)})
+    assert (found.word, found.rival) == (BEHIND, "mlp")
+
+
 def record(dataset, model, accuracy, split=0, **extra):
     spec = RunSpec.of(dataset, model, split=split, seed=split, **extra)
     return {"status": "ok", "hash": spec.spec_hash, "spec": spec.to_json(), "test": {"accuracy": accuracy, "roc_auc": None}}

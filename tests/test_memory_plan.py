@@ -15,6 +15,7 @@ from spam_gnn.data.folder import FORM, FolderFacts
 from spam_gnn.errors import TooLarge
 from spam_gnn.loading.batched import BatchConfig
 from spam_gnn.memory_plan import MARGIN, Sizes, bytes_in_batches, bytes_whole, choose
+from spam_gnn.position_shape import PositionShape
 from spam_gnn.resources import MemoryLimit, memory_limit
 
 GIB = 2**30
@@ -61,9 +62,18 @@ def test_estimates_grow_with_what_they_should():
 def test_a_graph_in_memory_is_measured():
     graph = csbm(nodes=60, seed=0)
     parts = (int(mask.sum()) for mask in (graph.train_mask, graph.val_mask))
-    assert Sizes.of_graph(graph, C) == Sizes(60, graph.num_edges, graph.x.numel(), 3, False, *parts, 16)
+    assert Sizes.of_graph(graph, C) == Sizes(60, graph.num_edges, graph.x.numel(), 3, False, *parts, 16, graph.num_edges)
     doubled = Sizes.of_graph(replace(graph, directed=True), C)
     assert doubled.edges == 2 * graph.num_edges
+    assert (doubled.listed, doubled.directed) == (graph.num_edges, True)
+
+
+def test_positions_of_a_directed_graph_are_counted_as_they_are_made():
+    """Rows and columns of the adjacency differ, so there are twice as many directions: the width that the model will have."""
+    one, both = (Sizes(100_000, 2_000_000, 0, 5, False, listed=1_000_000, directed=d) for d in (False, True))
+    shape = PositionShape.wanted(C.position, C.position_rank, 100_000, 1_000_000, directed=True)
+    at_least = 8.0 * 100_000 * (shape.width - PositionShape.wanted("on", 512, 100_000, 1_000_000, directed=False).width)
+    assert bytes_whole(both, C) - bytes_whole(one, C) > at_least
 
 
 def test_a_huge_folder_is_refused_before_it_is_opened(run, tmp_path, monkeypatch):

@@ -198,3 +198,21 @@ def test_attacked_edges_are_remembered(graph, tmp_path, monkeypatch):
         assert torch.equal(first.edge_sign, other.edge_sign)
     assert perturb.apply(graph, "grbcd", 0.1, 1, cache=tmp_path).num_edges > 0
     assert calls == [0.1, 0.1, 0.1]  # another seed is another attack
+    assert perturb.apply(graph, "grbcd", 1e-9, 0, cache=tmp_path) is graph  # a budget of no edge at all
+
+
+def test_an_attack_on_another_default_is_another_attack(graph, tmp_path, monkeypatch):
+    """What the adaptive attack flips depends on the SpaM that it was made against."""
+    calls = []
+
+    def attack(g, strength, seed):
+        calls.append(strength)
+        return gradient_attack(g, strength, seed, "grbcd", epochs=3, steps=2)
+
+    monkeypatch.setitem(perturb.ATTACKS, "adaptive", attack)
+    usual = perturb.find("spam")
+    other = replace(usual, settings=usual.settings.with_settings({"hidden": 32}))
+    for system in (usual, usual, other):
+        monkeypatch.setattr(perturb, "find", lambda _, system=system: system)
+        perturb.apply(graph, "adaptive", 0.1, 0, cache=tmp_path)
+    assert len(calls) == 2

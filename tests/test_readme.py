@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import re
 from pathlib import Path
 
@@ -37,3 +38,24 @@ def test_doctests():
         failed, tried = doctest.testmod(module, extraglobs={"torch": __import__("torch")})
         assert tried > 0
         assert failed == 0
+
+
+def means(table, column):
+    """System -> mean accuracy of one column of a table in results/."""
+    with (ROOT / "results" / f"{table}.csv").open(newline="") as handle:
+        return {row["system"]: float(row[column].split()[0]) for row in csv.DictReader(handle) if row[column][:1].isdigit()}
+
+
+def test_the_results_are_those_of_the_tables():
+    """dataset | SpaM | strongest other (its name) | GCN, from the tables that `reproduce` wrote."""
+    homes = {"cora": "table-homophilic", "citeseer": "table-homophilic", "pubmed": "table-homophilic",
+             "minesweeper": "table-main", "cora-metattack": "table-attacked"}  # fmt: skip
+    line = r"^\| `([\w.:-]+)`.*? \| ([\d.]+) \| ([\d.]+) \((.+?)\) \| ([\d.]+) \|$"
+    rows = re.findall(line, (ROOT / "README.md").read_text(), re.MULTILINE)
+    assert len(rows) >= 10
+    for dataset, ours, best, name, gcn in rows:
+        column = "minesweeper AUC" if dataset == "minesweeper" else dataset
+        found = means(homes.get(dataset.split(":")[0], "table-main"), column)
+        others = {system: value for system, value in found.items() if system != "SpaM"}
+        assert (found["SpaM"], others[name], found["GCN"]) == (float(ours), float(best), float(gcn)), dataset
+        assert others[name] == max(others.values()), dataset

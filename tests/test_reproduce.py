@@ -219,6 +219,13 @@ def test_the_command_runs_a_study_to_its_end(tmp_path, monkeypatch, capsys):
     code, said = run(monkeypatch, capsys, "reproduce", "all", "--from-records")
     assert code == 0
     assert "It is tiny." in said.out
+    further = Study("twin", "Another", specs, render, further="what the first says")
+    monkeypatch.setattr("spam_gnn.commands.reproduce.studies", lambda: {"tiny": study, "twin": further})
+    code, said = run(monkeypatch, capsys, "reproduce", "all", "--models", "gcn")
+    assert (code, said.err) == (0, "")  # studies without such a run are passed over, and said to be
+    assert "tiny: no run with these" in said.out
+    assert "twin: more runs follow from the results of these: what the first says" in run(
+        monkeypatch, capsys, "reproduce", "all", "--dry-run")[1].out  # fmt: skip
 
 
 @pytest.mark.parametrize(("arguments", "message"), [

@@ -137,7 +137,8 @@ class FeatureMatrix:
         """Nonnegative and mostly zero: bag-of-words, one-hot and the like, where rows are scaled rather than columns."""
         if self.dense is None:
             assert self.values is not None
-            return bool((self.values >= 0).all())
+            few = int((self.values != 0).sum()) < 0.25 * self.shape[0] * self.shape[1]
+            return few and bool((self.values >= 0).all())
         return bool((self.dense >= 0).all()) and float((self.dense != 0).to(torch.float32).mean()) < 0.25
 
 

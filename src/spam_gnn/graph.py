@@ -19,7 +19,7 @@ from torch import Tensor
 
 from spam_gnn.errors import BadInput
 from spam_gnn.features import FeatureMatrix
-from spam_gnn.graph_checks import checked_edges, checked_features, checked_labels, checked_mask
+from spam_gnn.graph_checks import check_disjoint, checked_edges, checked_features, checked_labels, checked_mask
 from spam_gnn.part import Part
 from spam_gnn.structure import Messages, row_pointer
 
@@ -99,10 +99,7 @@ class Graph:
         labels, classes = checked_labels(y, n, num_classes)
         masks = [checked_mask(m, labels, name) for m, name in
                  ((train_mask, "train_mask"), (val_mask, "val_mask"), (test_mask, "test_mask"))]
-        for a, b, what in ((0, 1, "train and validation"), (0, 2, "train and test"), (1, 2, "validation and test")):
-            shared = int((masks[a] & masks[b]).sum())
-            if shared:
-                raise BadInput(f"masks: {shared} nodes are in both {what}; each node may serve only one purpose")
+        check_disjoint(masks)
         names = tuple(class_names) if class_names is not None else tuple(str(c) for c in range(classes))
         if len(names) != classes:
             raise BadInput(f"class_names: found {len(names)} names for {classes} classes; give one each")
@@ -202,6 +199,7 @@ class Graph:
     def with_masks(self, train: Tensor, val: Tensor, test: Tensor) -> Graph:
         """The same graph under another split; what was computed of edges and features is kept."""
         checked = [checked_mask(m, self.y, "mask") for m in (train, val, test)]
+        check_disjoint(checked)
         twin = replace(self, train_mask=checked[0], val_mask=checked[1], test_mask=checked[2])
         kept = (*_EDGE_CACHES, "features", "feature_cosine")
         twin.__dict__.update({k: v for k, v in self.__dict__.items() if k in kept})

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 
@@ -95,3 +97,11 @@ def checked_mask(mask: Tensor | None, labels: Tensor, name: str) -> Tensor:
     if unknown:
         raise BadInput(f"{name}: selects {unknown} nodes without a label; leave unlabelled nodes out of every mask")
     return mask
+
+
+def check_disjoint(masks: Sequence[Tensor]) -> None:
+    """Training, validation and test nodes, in this order, are different ones."""
+    for a, b, what in ((0, 1, "train and validation"), (0, 2, "train and test"), (1, 2, "validation and test")):
+        shared = int((masks[a] & masks[b]).sum())
+        if shared:
+            raise BadInput(f"masks: {shared} nodes are in both {what}; each node may serve only one purpose")

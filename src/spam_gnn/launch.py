@@ -51,9 +51,9 @@ def _start(rank: int, count: int, arguments: list[str], folder: Path) -> subproc
     }  # fmt: skip
     command = [sys.executable, "-m", "spam_gnn", *arguments]
     if rank == 0:
-        return subprocess.Popen(command, env=environment)
+        return subprocess.Popen(command, env=environment, start_new_session=True)
     with (folder / f"{rank}.txt").open("wb") as said:
-        return subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=said)
+        return subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=said, start_new_session=True)
 
 
 def _first_to_fail(workers: list[subprocess.Popen[bytes]]) -> int | None:
@@ -71,7 +71,7 @@ def _first_to_fail(workers: list[subprocess.Popen[bytes]]) -> int | None:
 
 
 def _end(workers: list[subprocess.Popen[bytes]]) -> None:
-    """Those that notice by themselves may say so; the rest is asked, then made to end."""
+    """Those that notice by themselves may say so; the rest is made to end."""
     limit = time.monotonic() + _GRACE
     while time.monotonic() < limit and any(worker.poll() is None for worker in workers):
         time.sleep(0.05)
@@ -83,7 +83,8 @@ def _end(workers: list[subprocess.Popen[bytes]]) -> None:
 
 @contextmanager
 def _passed_on(workers: list[subprocess.Popen[bytes]]) -> Iterator[None]:
-    """A polite stop of this process is one of the workers, which save and end; the terminal's Ctrl-C reaches them anyway."""
+    """A polite stop of this process is one of the workers, which save and end. They have a session of their own, so that the
+    terminal's Ctrl-C does not reach them as well: a second one would not wait for the epoch's end."""
 
     def hand_on(number: int, frame: FrameType | None) -> None:  # noqa: ARG001
         for worker in workers:

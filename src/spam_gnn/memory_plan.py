@@ -46,6 +46,7 @@ class Sizes:
         mapped: whether features and edges live on disk.
         labelled, validated: training and validation nodes; 0 where that is not known.
         features: columns, which decide whether a deep network joins.
+        listed, directed: edges as the graph came, and whether their direction is known, of which nodes' positions are made.
     """
 
     nodes: int
@@ -56,13 +57,15 @@ class Sizes:
     labelled: int = 0
     validated: int = 0
     features: int = 1 << 30  # columns; unless known, many
+    listed: int = 0  # 0: as many as `edges`
+    directed: bool = False
 
     @staticmethod
     def of_folder(facts: FolderFacts, config: SpaMConfig) -> Sizes:
         """Of a converted graph that has not been opened."""
         edges = facts.mirrored if config.directions == "undirected" else facts.edges
         return Sizes(facts.nodes, edges, facts.nonzeros, len(facts.class_names), True, facts.labelled,
-                     facts.validated, facts.features)  # fmt: skip
+                     facts.validated, facts.features, facts.edges, facts.directed)  # fmt: skip
 
     @staticmethod
     def of_graph(graph: Graph, config: SpaMConfig) -> Sizes:
@@ -70,7 +73,8 @@ class Sizes:
         doubled = graph.directed and config.directions == "undirected"
         values = graph.x.values().numel() if graph.x.is_sparse_csr else graph.x.numel()
         return Sizes(graph.num_nodes, graph.num_edges * (2 if doubled else 1), values, graph.num_classes, False,
-                     int(graph.train_mask.sum()), int(graph.val_mask.sum()), graph.num_features)  # fmt: skip
+                     int(graph.train_mask.sum()), int(graph.val_mask.sum()), graph.num_features, graph.num_edges,
+                     graph.directed)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -117,8 +121,7 @@ def bytes_whole(sizes: Sizes, c: SpaMConfig) -> float:
 def bytes_in_batches(sizes: Sizes, c: SpaMConfig, batches: BatchConfig) -> float:
     """Peak of training in batches, of the validation after it, or of the exact prediction, whichever is largest."""
     alone = replace(c, position="off")
-    shown = (1.0 - c.context) * sizes.labelled if c.context < 1.0 else sizes.labelled  # the loss is taken on the others
-    batch = bytes_whole(_batch(sizes, batches, shown or sizes.nodes), alone)
+    batch = bytes_whole(_batch(sizes, batches, sizes.labelled or sizes.nodes), alone)
     seen = min(sizes.validated, batches.val_limit) + min(sizes.labelled, TRAIN_LOOKED_AT) if sizes.validated else sizes.nodes
     looked = _PROCESS + _FORWARD * (bytes_whole(_batch(sizes, batches, seen), alone) - _PROCESS)
     batch = max(batch, looked) + _bytes_of_position(sizes, c)
@@ -136,7 +139,8 @@ def bytes_in_batches(sizes: Sizes, c: SpaMConfig, batches: BatchConfig) -> float
 
 def _bytes_of_position(sizes: Sizes, c: SpaMConfig) -> float:
     """Columns of all nodes that say where they stand (`position.py`), and the singular vectors behind them."""
-    shape = PositionShape.wanted(c.position, c.position_rank, sizes.nodes, sizes.edges, directed=False)
+    listed = sizes.listed or sizes.edges
+    shape = PositionShape.wanted(c.position, c.position_rank, sizes.nodes, listed, directed=sizes.directed)
     return 0.0 if shape is None else 16.0 * sizes.nodes * shape.width
 
 

@@ -162,4 +162,6 @@ def _lesson(node_logits: tuple[Tensor, ...], graph: Graph) -> Tensor:
     if share == 0.0 or len(node_logits) < 2:  # without propagation there is no teacher
         return torch.zeros(())
     before, after = (logits[~graph.train_mask] for logits in node_logits)
+    if before.shape[0] == 0:  # a batch of labelled nodes alone, of a graph that has others
+        return torch.zeros(())
     return share * F.cross_entropy(before, torch.softmax(after.detach(), -1))

@@ -60,7 +60,7 @@ def node_names(graph: Graph, rows: slice = ALL) -> list[str]:
 
 
 def prediction_table(prediction: Prediction, graph: Graph, rows: slice = ALL) -> pd.DataFrame:
-    """id, prediction, p_<class> for each class, confidence, total and structural uncertainty (nats); of a range of nodes."""
+    """id, prediction, p_<class> for each class, total and structural uncertainty (nats); of a range of nodes."""
     prediction = prediction if rows == ALL else replace(prediction, log_prob=prediction.log_prob[:, rows])
     probability = prediction.probability.numpy()
     labels = prediction.label.tolist()

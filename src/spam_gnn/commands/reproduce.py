@@ -62,6 +62,9 @@ def run_reproduce(request: ReproduceRequest) -> None:
         return
     failures: list[str] = []
     for study in chosen:
+        if len(chosen) > 1 and study.compute is None and not wanted(study.specs(store)):
+            OUT.print(f"{study.name}: no run with these files, --models, --datasets and --splits; left out", markup=False)
+            continue
         if not request.render_only:
             failures += _do(study, store, wanted, request)
         _publish(study, store, wanted, request)

@@ -84,7 +84,7 @@ def assemble(out: Path, page: Path) -> None:
     for study in published_studies(out):
         if not (out / f"{study.name}.md").exists():  # stopped between its records and what is made of them
             continue
-        text = (out / f"{study.name}.md").read_text()
+        text = (out / f"{study.name}.md").read_text(encoding="utf-8")
         text = re.sub(r"\]\((?!https?:)([^)#]+)\)", lambda m: f"]({where}/{m[1]})", text)
         sections.append(f"#{text}")  # one level down
     content = "\n".join([_INTRODUCTION.format(records=f"{where}/{RECORDS}"), *sections])

@@ -55,9 +55,12 @@ def take_over(paths: Iterable[Path], store: RunStore) -> int:
     for path in paths:
         for record in read_records(path):
             spec = _spec_of(record) if record["status"] == "ok" else None
-            if spec is not None and store.read(spec) is None:
-                store.write(spec, record)
-                taken += 1
+            if spec is None or store.read(spec) is not None:
+                continue
+            with store.claim(spec) as mine:  # another process may take over the same records
+                if mine and store.read(spec) is None:
+                    store.write(spec, record)
+                    taken += 1
     return taken
 
 

@@ -48,10 +48,17 @@ def column_of(record: Record) -> str:
     return record["spec"]["dataset"] + ("" if disturbed is None else f" {disturbed['name']}:{disturbed['strength']:g}")
 
 
+def _by_one_temperature(record: Record) -> bool:
+    """Whether a mixture of networks was given one temperature for all: records from before each had its own."""
+    mixed = bool(record["spec"].get("settings", {}).get("trusted"))
+    return mixed and isinstance(record.get("temperature"), float)
+
+
 def figures_of(record: Record) -> dict[str, float | None]:
     """What a finished run measured: of its test nodes, of the same after a temperature (`calibrated_...`), and of its edges,
     for a system that judges them."""
-    calibrated = {f"calibrated_{name}": value for name, value in (record.get("test_calibrated") or {}).items()}
+    tempered = {} if _by_one_temperature(record) else record.get("test_calibrated") or {}
+    calibrated = {f"calibrated_{name}": value for name, value in tempered.items()}
     every = {**(record.get("edges") or {}), **calibrated, **record["test"]}
     return {name: value for name, value in every.items() if not isinstance(value, str)}
 

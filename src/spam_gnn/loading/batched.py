@@ -105,12 +105,16 @@ def _first(mask: Tensor, draw: Tensor, most: int) -> Tensor:
 
 
 class NeighbourFeed(BatchedFeed):
-    """Seeds in random order, `size` at a time, each with sampled neighbours of its neighbours."""
+    """Training nodes in random order, `size` at a time, each with sampled neighbours of its neighbours.
+
+    Nodes whose label is shown this epoch are seeds too: networks that are shown none learn from them.
+    """
 
     def starts(self, targets: Tensor, seed: int, epoch: int) -> list[tuple[Tensor, int]]:
-        nodes = torch.nonzero(targets).reshape(-1)
+        nodes = torch.nonzero(targets | self.whole.graph.train_mask).reshape(-1)
         order = nodes[torch.randperm(len(nodes), generator=stream(seed, "batches", epoch))]
-        return [(part, len(part)) for part in order.split(self.config.size)]
+        parts = [(part, int(targets[part].sum())) for part in order.split(self.config.size)]
+        return [(part, count) for part, count in parts if count]
 
     def batches(self, jobs: list[tuple[int, Tensor]], epoch: int) -> Iterator[Graph]:
         nodes = torch.cat([start for _, start in jobs])

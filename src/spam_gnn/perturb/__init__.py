@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
+from spam_gnn.baselines.registry import find
 from spam_gnn.errors import BadInput, one_of
 from spam_gnn.graph import Graph
 from spam_gnn.perturb.adaptive import adaptive_attack
@@ -49,5 +50,6 @@ def apply(graph: Graph, name: str, strength: float, seed: int, *, cache: Path | 
         return RANDOM[name](graph, strength, seed)
     if cache is None:
         return ATTACKS[name](graph, strength, seed)
-    what = f"{name}/{strength!r}/{seed}"
+    victim = find("spam" if name == "adaptive" else "gcn")  # trained as it is by default
+    what = f"{name}/{strength!r}/{seed}/{victim.settings}/{victim.train}"
     return remembered(graph, what, cache, lambda: ATTACKS[name](graph, strength, seed))

@@ -17,7 +17,8 @@ from spam_gnn.version import __version__
 
 
 def remembered(graph: Graph, what: str, cache: Path, attack: Callable[[], Graph]) -> Graph:
-    """The attacked graph, from the file that holds its flips if there is one; `what` names the attack and its settings.
+    """The attacked graph, from the file that holds its flips if there is one; `what` names the attack, its settings and those
+    of the model it attacks.
 
     The file's name is a digest of everything an attack depends on: the graph, the split, the labels it may read, `what` and
     the version of this package. Two processes that make it at once write the same file.
@@ -25,6 +26,8 @@ def remembered(graph: Graph, what: str, cache: Path, attack: Callable[[], Graph]
     path = cache / f"{_digest(graph, what)}.json"
     if not path.exists():
         attacked = attack()
+        if attacked is graph:  # a budget of no edge at all
+            return graph
         ends = _flips(graph, attacked)
         make_folder(cache)
         write_json(path, {"attack": what, "graph": graph.name, "note": attacked.notes[-1], "flips": ends.tolist()})

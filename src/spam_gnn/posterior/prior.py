@@ -87,7 +87,7 @@ class SignPrior(nn.Module):
 
 
 def labelled_pair_prior(graph: Graph, context: Tensor) -> Tensor:
-    """(3,): shares of -1 and +1 among edges with two labels to read, with one pseudo-pair of each; a third for absent."""
+    """(3,): shares of -1 and +1 among stored edges with two labels to read, one pseudo-edge of each; a third for absent."""
     i, j = graph.edge_index
     both = context[i] & context[j]
     same = (graph.y[i] == graph.y[j]) & both

@@ -36,7 +36,7 @@ def accuracy_result(records: Sequence[Record], name: str, columns: Sequence[str]
     ]
     goals, tried = goals_table(records, name)
     if goals.rows:
-        parts += ["The goals set for SpaM, and whether it is first of its row (the best mean over a system's own runs):",
+        parts += ["The goals set for SpaM, and whether it is first of its row (beside each system on common splits):",
                   goals.markdown()]  # fmt: skip
     if tried:
         parts += ["What was tried on rows that miss their goal or are behind, in percent, with validation in brackets (how, "

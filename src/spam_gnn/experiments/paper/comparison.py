@@ -101,4 +101,11 @@ class Comparison:
     @property
     def first_places(self) -> list[str]:
         """Datasets on which no system is above SpaM."""
-        return [data for data in self.ranked if self._ranks[data].get(OURS, 2.0) < 2.0]
+        return [data for data in self.ranked if OURS in self._ranks[data] and not self._above(data)]
+
+    def _above(self, dataset: str) -> bool:
+        """Whether a system has a higher mean than SpaM on the splits that all share."""
+        keys = self.shared_splits(dataset)
+        ours = self.cell(OURS, dataset).mean_on(keys)
+        others = [self.cell(model, dataset).mean_on(keys) for model in self.models if model != OURS]
+        return ours is None or any(other is not None and other > ours for other in others)

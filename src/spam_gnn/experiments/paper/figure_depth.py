@@ -69,19 +69,20 @@ def _verdict(found: dict[Label, Spread], datasets: Sequence[str]) -> str:
     parts, falls = [], {}
     for data in datasets:
         for variant in VARIANTS:
-            means = [found[data, variant, d].mean for d in DEPTHS if (data, variant, d) in found]
-            if means:
-                falls[data, variant] = max(means) - means[-1]
+            means = {d: found[data, variant, d].mean for d in DEPTHS if (data, variant, d) in found}
+            if DEPTHS[-1] in means:
+                falls[data, variant] = max(means.values()) - means[DEPTHS[-1]]
                 parts.append(f"{variant} {falls[data, variant]:.1f} ({data})")
-    if not falls:
-        return ""
     first = next(iter(VARIANTS))
-    held = all(
-        falls[d, first] < 3.0 and falls[d, first] < falls.get((d, "GCN"), 100.0) for d in datasets if (d, first) in falls
-    )
+    both = [d for d in datasets if (d, first) in falls and (d, "GCN") in falls]
+    if not found:
+        return ""
+    if not both:
+        return f"No dataset has both SpaM and GCN at depth {DEPTHS[-1]} yet."
+    held = all(falls[d, first] < 3.0 and falls[d, first] < falls[d, "GCN"] for d in both)
     return (
-        f"That SpaM keeps its accuracy with depth where GCN does not {'held' if held else 'did not hold'}; points lost from "
-        f"the best depth to the deepest: {', '.join(parts)}."
+        f"That SpaM keeps its accuracy with depth where GCN does not {'held' if held else 'did not hold'} on "
+        f"{', '.join(both)}; points lost from the best depth to {DEPTHS[-1]} layers: {', '.join(parts)}."
     )
 
 

@@ -73,10 +73,14 @@ def _verdict(
         return ""
     gains = {data: values[-1][0] - values[0][0] for data, values in accuracy.items()}
     rates = {data: slope(values) for data, values in change.items()}
-    held = statistics.fmean(gains.values()) > 0 and all(abs(rate + 0.5) < 0.15 for rate in rates.values() if rate == rate)
-    parts = [f"{data} {gains[data]:+.2f} points, exponent {rates[data]:.2f}" for data in gains]
+    errors = {data: math.hypot(values[0][1], values[-1][1]) / math.sqrt(SEEDS) for data, values in accuracy.items()}
+    helped = [data for data in gains if gains[data] > 2.0 * errors[data]]
+    harmed = [data for data in gains if gains[data] < -2.0 * errors[data]]
+    falls = all(abs(rate + 0.5) < 0.15 for rate in rates.values() if rate == rate)
+    held = "held" if helped and not harmed and falls else "did not hold everywhere" if helped else "did not hold"
+    parts = [f"{data} {gains[data]:+.2f} ± {errors[data]:.2f} points, exponent {rates[data]:.2f}" for data in gains]
     return (
-        f"That more samples help and the spread falls as K^-1/2 {'held' if held else 'did not hold everywhere'} (from K = "
+        f"That more samples help and the spread falls as K^-1/2 {held} (from K = "
         f"{COUNTS[0]} to {COUNTS[-1]}; exponent of the change of probabilities): {'; '.join(parts)}."
     )
 

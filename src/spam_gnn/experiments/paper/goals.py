@@ -67,21 +67,21 @@ def goals() -> tuple[Goal, ...]:
 
 
 def standing(ours: Cell, others: Mapping[str, Cell], sign: float = 1.0) -> Standing:
-    """SpaM beside the best of the others; the standard error is that of the difference on the splits both have.
+    """SpaM beside the others, each on the splits that it and SpaM both have: behind one that leads by more than the standard
+    error of the difference, else close to the one that leads most, else first.
 
     Args:
         sign: 1 where more is better, -1 where less is.
     """
     assert ours.mean is not None
-    means = {model: cell.mean for model, cell in others.items() if cell.mean is not None}
-    if not means:
+    pairs = {model: pair for model, cell in others.items() if (pair := paired(ours.values, cell.values)) is not None}
+    if not pairs:
         return Standing(ours.mean, len(ours.values), None, FIRST)
-    rival = max(means, key=lambda model: sign * means[model])
-    if sign * ours.mean >= sign * means[rival]:
-        return Standing(ours.mean, len(ours.values), rival, FIRST)
-    pair = paired(ours.values, others[rival].values)
-    close = pair is not None and pair.error is not None and -sign * pair.difference <= pair.error
-    return Standing(ours.mean, len(ours.values), rival, CLOSE if close else BEHIND)
+    leads = {model: -sign * pair.difference for model, pair in pairs.items()}
+    clear = [model for model, lead in leads.items() if lead > (pairs[model].error or 0.0)]
+    rival = max(clear or leads, key=lambda model: leads[model])
+    word = BEHIND if clear else CLOSE if leads[rival] > 0.0 else FIRST
+    return Standing(ours.mean, len(ours.values), rival, word)
 
 
 def _standing_at(goal: Goal, records: Sequence[Record]) -> Standing | None:

@@ -12,6 +12,7 @@ from spam_gnn.experiments.paper.labelled import Plan, Spread, accuracy, draws_of
 from spam_gnn.experiments.paper.plan import BUDGET_SENTENCE, EQUAL_BUDGET
 from spam_gnn.experiments.provenance import measured_with
 from spam_gnn.experiments.spec import RunSpec
+from spam_gnn.experiments.statistics import holm, paired
 from spam_gnn.experiments.store import Record, RunStore
 from spam_gnn.experiments.study import Study, StudyResult
 from spam_gnn.report.exhibit import ResultTable
@@ -82,10 +83,12 @@ def render(records: Sequence[Record]) -> StudyResult:
     if not datasets:
         return StudyResult("No run has a result yet.\n", verdict="Nothing has been measured yet.")
     gaps: dict[tuple[str, str], Spread] = {}
-    for change in list(CHANGES)[1:]:
+    differences: dict[str, list[float]] = {change: [] for change in list(CHANGES)[1:]}
+    for change in differences:
         for data in datasets:
             whole, other = groups[WHOLE, data], groups.get((change, data), {})
             both = [other[draw] - whole[draw] for draw in whole.keys() & other.keys()]
+            differences[change] += both
             if both:
                 gaps[change, data] = Spread.of(both)
     first = (WHOLE, None, *(f"{statistics.fmean(groups[WHOLE, data].values()):.1f} ({len(groups[WHOLE, data])})"
@@ -97,7 +100,8 @@ def render(records: Sequence[Record]) -> StudyResult:
         "Test accuracy of the default preset in percent (splits or seeds), and what each change to it adds or costs in points, "
         f"mean ± standard error over the splits that both have. {BUDGET_SENTENCE}"
     )
-    return StudyResult("\n\n".join([note, table.markdown(), measured_with(records)]) + "\n", (table,), (), _verdict(gaps))
+    text = "\n\n".join([note, table.markdown(), measured_with(records)]) + "\n"
+    return StudyResult(text, (table,), (), _verdict(differences, len(datasets)))
 
 
 def _mean(gaps: Gaps, change: str, datasets: Sequence[str]) -> str | None:
@@ -111,16 +115,21 @@ def _gap(gap: Spread | None) -> str | None:
     return f"{gap.mean:+.1f}" + (f" ± {gap.std / gap.count**0.5:.1f}" if gap.count > 1 else "")
 
 
-def _verdict(gaps: Gaps) -> str:
-    """Which parts are worth something somewhere, by more than two standard errors."""
-    costly: dict[str, list[str]] = {change: [] for change in list(CHANGES)[1:] if any(key[0] == change for key in gaps)}
-    for (change, data), gap in gaps.items():
-        if gap.count > 1 and gap.mean < -2.0 * gap.std / gap.count**0.5:
-            costly[change].append(data)
-    idle = [change for change, places in costly.items() if not places]
-    worth = "; ".join(f"{change} ({', '.join(places)})" for change, places in costly.items() if places)
-    without = f" No dataset so far tells these from the default or they are better: {', '.join(idle)}." if idle else ""
-    return f"Changes that cost more than two standard errors somewhere: {worth or 'none'}.{without}"
+def _verdict(differences: Mapping[str, Sequence[float]], datasets: int) -> str:
+    """Which parts are worth something over all datasets together: two runs on each say nothing by themselves."""
+    runs = {change: {(place, 0): gap for place, gap in enumerate(gaps)} for change, gaps in differences.items()}
+    tested = {change: paired(gaps, dict.fromkeys(gaps, 0.0)) for change, gaps in runs.items()}
+    found = {change: pair for change, pair in tested.items() if pair is not None}
+    corrected = dict(zip(found, holm([pair.t_p for pair in found.values()]), strict=True))
+    clear = {change: pair for change, pair in found.items() if (corrected[change] or 1.0) < 0.05}
+    costly = [f"{change} ({pair.difference:+.1f})" for change, pair in clear.items() if pair.difference < 0.0]
+    better = [f"{change} ({pair.difference:+.1f})" for change, pair in clear.items() if pair.difference > 0.0]
+    open_ = [f"{change} ({pair.difference:+.1f})" for change, pair in found.items() if change not in clear]
+    return (
+        f"Over all runs on {datasets} datasets together (paired t-test, Holm's correction over {len(found)} changes, p below "
+        f"0.05; mean points in brackets), changes that cost accuracy: {', '.join(costly) or 'none'}; that add to it: "
+        f"{', '.join(better) or 'none'}; that cannot be told from the default: {', '.join(open_) or 'none'}."
+    )
 
 
 STUDY = Study(NAME, "What each part of SpaM is worth", specs, render)
