@@ -107,3 +107,17 @@ def test_a_killed_worker_is_one_line_and_resuming_ends_like_an_undisturbed_run(f
     expected, found = (read_tensors(run / "model.safetensors")[0] for run in (calm, out))
     for name, value in expected.items():
         torch.testing.assert_close(found[name], value, atol=1e-5, rtol=1e-4, msg=name)
+
+
+def test_ctrl_c_stops_all_after_the_epoch_and_says_so_once(folder, tmp_path):
+    """A terminal sends the signal to the whole group of processes; to the workers it must come once."""
+    out = tmp_path / "stopped"
+    process = subprocess.Popen(command(folder, out, "--workers", "2", epochs=5000), env=ENV, stderr=subprocess.PIPE, text=True,
+                               stdout=subprocess.DEVNULL, start_new_session=True)  # fmt: skip
+    wait_for(out / "checkpoint.safetensors")
+    os.killpg(process.pid, signal.SIGINT)
+    error = process.communicate(timeout=60)[1]
+    assert process.returncode == 130
+    (line,) = error.strip().splitlines()
+    assert line.startswith(f"spam-gnn: {out}: stopped after ")
+    assert line.endswith(f"continue with --resume --out {out}")

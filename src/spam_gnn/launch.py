@@ -36,9 +36,9 @@ def run_workers(count: int, arguments: list[str], resumes: str) -> int:
         if code < 0:
             name = signal.Signals(-code).name
             raise WorkerLost(f"worker {rank} of {count}: was killed ({name}), the others have ended; {resumes}")
-        said = (Path(folder) / f"{rank}.txt").read_text()
         if rank > 0 and workers[0].returncode in (WorkerLost.exit_code, -signal.SIGKILL, -signal.SIGTERM):
-            sys.stderr.write(said)  # worker 0 speaks for itself, the others are heard only when they were first
+            # worker 0 speaks for itself, the others are heard only when they were first
+            sys.stderr.write((Path(folder) / f"{rank}.txt").read_text())
         return code
 
 
