@@ -71,5 +71,6 @@ def test_values_go_where_they_belong_and_the_budget_is_equal():
 def test_the_best_has_the_highest_accuracy_then_the_lowest_loss():
     trials = [Trial(0, {}, 0.7, 1.0), Trial(1, {}, None, None, "diverged"), Trial(2, {}, 0.8, 0.9), Trial(3, {}, 0.8, 0.5)]
     assert best(trials).number == 3
+    assert best([Trial(0, {}, 0.7909603, 0.8), Trial(1, {}, 0.7909605, 0.9)]).number == 0  # one is from a rounded record
     with pytest.raises(BadInput, match="all 1 trials failed, the first with: diverged"):
         best(trials[1:2])

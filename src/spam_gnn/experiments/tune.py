@@ -61,7 +61,7 @@ class Trial:
         """Higher accuracy first, then lower loss, then the earlier trial."""
         if self.val_accuracy is None or self.val_nll is None:
             return (1.0, 0.0, self.number)
-        return (-self.val_accuracy, self.val_nll, self.number)
+        return (-round(self.val_accuracy, 5), self.val_nll, self.number)  # records keep six digits: equal means must stay so
 
 
 def tune(
