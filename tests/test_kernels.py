@@ -11,7 +11,8 @@ from spam_gnn.data.synthetic import csbm
 from spam_gnn.errors import BadInput
 from spam_gnn.kernels import chosen, compiled, plain, products
 from spam_gnn.kernels.csr import gather_scalar
-from spam_gnn.kernels.draws import draw_signs
+from spam_gnn.kernels.divergence import mean_divergence
+from spam_gnn.kernels.draws import draw_signs, draw_table, indicators_along, signs_along
 from spam_gnn.kernels.network import fused_edge_network
 from spam_gnn.kernels.segments import segment_sum
 from spam_gnn.kernels.signed import fused_signed_sums
@@ -180,3 +181,42 @@ def test_sums_at_targets_are_those_of_scatter():
     values = torch.randn(3, messages.count, generator=torch.Generator().manual_seed(1), dtype=torch.float64, requires_grad=True)
     torch.testing.assert_close(segment_sum(messages, values), gather_scalar(messages, values))
     assert torch.autograd.gradcheck(lambda v: segment_sum(messages, v), (values,))
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_divergence_is_its_formula_and_has_its_gradient(threads, monkeypatch):
+    monkeypatch.setattr(compiled, "SERIAL_BELOW", 1)
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        generator = torch.Generator().manual_seed(0)
+        log_prob = torch.log_softmax(3 * torch.randn(41, 3, generator=generator, dtype=torch.float64), -1).requires_grad_()
+        base = torch.randn(3, generator=generator, dtype=torch.float64).requires_grad_()
+        wanted = (log_prob.exp() * (log_prob - base)).sum(-1).mean()
+        torch.testing.assert_close(mean_divergence(log_prob, base), wanted)
+        torch.testing.assert_close(mean_divergence(log_prob.float(), base.float()), wanted.float())
+        assert torch.autograd.gradcheck(mean_divergence, (log_prob, base))
+    finally:
+        torch.set_num_threads(before)
+
+
+def test_divergence_of_certain_edges_is_finite():
+    log_prob = torch.tensor([[0.0, -200.0, -1000.0]], requires_grad=True)
+    mean_divergence(log_prob, torch.zeros(3)).backward()
+    torch.testing.assert_close(log_prob.grad, torch.tensor([[1.0, 0.0, 0.0]]))
+
+
+def test_draws_do_not_depend_on_threads(monkeypatch):
+    monkeypatch.setattr(compiled, "SERIAL_BELOW", 1)
+    first, second = torch.randint(0, 50, (2, 99), generator=torch.Generator().manual_seed(0))
+    low, high = torch.full((99,), 0.3, dtype=torch.float64), torch.full((99,), 0.6, dtype=torch.float64)
+    order, before, found = torch.arange(98, -1, -1), torch.get_num_threads(), []
+    try:
+        for threads in (1, 3):
+            torch.set_num_threads(threads)
+            table = draw_table(first, second, [4, 5], low, high)
+            found.append((table, signs_along(table, order), torch.stack(indicators_along(table, order, torch.zeros(1)))))
+    finally:
+        torch.set_num_threads(before)
+    for one, other in zip(*found, strict=True):
+        assert torch.equal(one, other)

@@ -19,6 +19,7 @@ from spam_gnn.kernels.csr import edge_dot, gather_sum, spread_back
 from spam_gnn.structure import Messages
 
 _SERIAL_BELOW = 4096  # coefficients: below this the work takes less time than starting a thread
+_PARTS = 8  # of the rows for each thread: nodes differ in cost, and who is done takes the next part
 
 
 class ExactCoder(Coder):
@@ -137,7 +138,8 @@ def _share_out(kernel: Callable[..., None], messages: Messages, size: int, *oper
     if threads == 1:
         kernel(0, 1, *shared)
         return
+    parts = threads * _PARTS
     with ThreadPoolExecutor(threads) as pool:
-        tasks = [pool.submit(kernel, start, threads, *shared) for start in range(threads)]
+        tasks = [pool.submit(kernel, start, parts, *shared) for start in range(parts)]
     for task in tasks:
         task.result()

@@ -60,6 +60,7 @@ def compile_ahead(kernel: str, device: str = "cpu") -> None:
         return
     from spam_gnn.kernels.belief import Mirrored, propagate
     from spam_gnn.kernels.conv import Activation, Weights, fused_layer
+    from spam_gnn.kernels.divergence import mean_divergence
     from spam_gnn.kernels.draws import draw_table, indicators_along, signs_along
     from spam_gnn.kernels.infer import Classes, Layer, infer_layer
     from spam_gnn.kernels.project import sparse_product
@@ -76,6 +77,7 @@ def compile_ahead(kernel: str, device: str = "cpu") -> None:
     table = draw_table(messages.source, messages.target, [0], bounds, bounds)
     indicators_along(table, messages.edge, hidden)
     segment_sum(messages, sign)
+    mean_divergence(torch.zeros(1, 3, requires_grad=True), torch.zeros(3)).backward()
     sparse_product(torch.tensor([0, 1]), torch.tensor([0]), sign[0], square)
     both, first = torch.tensor([0, 1]), torch.tensor([0])
     mirrored = Mirrored(torch.tensor([0, 1, 2]), both.flip(0), both, both.flip(0), first)

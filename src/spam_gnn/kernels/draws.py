@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from spam_gnn.kernels.compiled import array, compiled
+from spam_gnn.kernels.compiled import array, compiled, over_range
 from spam_gnn.kernels.memory import fresh
 
 _GOLDEN, _MIX_1, _MIX_2 = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 _S12, _S27, _S30, _S31 = np.uint64(12), np.uint64(27), np.uint64(30), np.uint64(31)
+_COST = 40  # multiply-adds that an edge is worth, for a few samples
 
 
 @compiled
@@ -24,11 +26,11 @@ def splitmix(x: Any) -> Any:
 
 
 @compiled
-def _draw(first: Any, second: Any, seeds: Any, low: Any, high: Any, signs: Any) -> None:
+def _draw(begin: int, end: int, first: Any, second: Any, seeds: Any, low: Any, high: Any, signs: Any) -> None:
     words = np.empty_like(seeds)
     for k in range(seeds.size):
         words[k] = splitmix(seeds[k])
-    for e in range(first.size):
+    for e in range(begin, end):
         pair = splitmix(splitmix(first[e]) ^ (second[e] * _MIX_2))
         for k in range(seeds.size):
             uniform = ((splitmix(pair ^ words[k]) >> _S12) + 0.5) * 2.0**-52
@@ -36,18 +38,23 @@ def _draw(first: Any, second: Any, seeds: Any, low: Any, high: Any, signs: Any) 
 
 
 @compiled
-def _along(table: Any, of_edge: Any, signs: Any) -> None:
-    for e in range(of_edge.size):
+def _along(begin: int, end: int, table: Any, of_edge: Any, signs: Any) -> None:
+    for e in range(begin, end):
         for k in range(table.shape[1]):
             signs[e, k] = table[of_edge[e], k]
 
 
 @compiled
-def _indicators(table: Any, of_edge: Any, negative: Any, positive: Any) -> None:
-    for e in range(of_edge.size):
+def _indicators(begin: int, end: int, table: Any, of_edge: Any, negative: Any, positive: Any) -> None:
+    for e in range(begin, end):
         for k in range(table.shape[1]):
             sign = table[of_edge[e], k]
             negative[k, e], positive[k, e] = sign < 0, sign > 0
+
+
+def _on_threads(loop: Callable[..., None], count: int, *operands: Any) -> None:
+    """loop(begin, end, ...) over parts of `count` edges: each edge has its own draws, whoever makes them."""
+    over_range(count, _COST * count, lambda thread, begin, end: loop(begin, end, *operands))  # noqa: ARG005
 
 
 def draw_table(first: Tensor, second: Tensor, seeds: list[int], low: Tensor, high: Tensor) -> Tensor:
@@ -60,7 +67,7 @@ def draw_table(first: Tensor, second: Tensor, seeds: list[int], low: Tensor, hig
     """
     signs = torch.empty(first.numel(), len(seeds), dtype=torch.int8)
     ends = [array(t).view(np.uint64) for t in (first, second)]
-    _draw(*ends, np.array(seeds, dtype=np.uint64), array(low), array(high), signs.numpy())
+    _on_threads(_draw, first.numel(), *ends, np.array(seeds, dtype=np.uint64), array(low), array(high), signs.numpy())
     return signs
 
 
@@ -73,7 +80,7 @@ def draw_signs(first: Tensor, second: Tensor, seeds: list[int], low: Tensor, hig
 def signs_along(table: Tensor, of_edge: Tensor) -> Tensor:
     """Draws (p, K) and which of them each edge reads (m,) -> the signs of the edges, (m, K) int8."""
     signs = torch.empty(of_edge.numel(), table.shape[1], dtype=torch.int8)
-    _along(table.numpy(), array(of_edge), signs.numpy())
+    _on_threads(_along, of_edge.numel(), table.numpy(), array(of_edge), signs.numpy())
     return signs
 
 
@@ -81,5 +88,5 @@ def indicators_along(table: Tensor, of_edge: Tensor, like: Tensor) -> tuple[Tens
     """The same as two tables of numbers, z- and z+, (K, m) each, of the type of `like`."""
     shape = (table.shape[1], of_edge.numel())
     negative, positive = fresh(*shape, like=like), fresh(*shape, like=like)
-    _indicators(table.numpy(), array(of_edge), negative.numpy(), positive.numpy())
+    _on_threads(_indicators, of_edge.numel(), table.numpy(), array(of_edge), negative.numpy(), positive.numpy())
     return negative, positive

@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from spam_gnn.kernels.compiled import compiled
+from spam_gnn.kernels.compiled import compiled, inlined
 from spam_gnn.kernels.lasso_gram import Working, solve_quickly, working_set
 from spam_gnn.kernels.lasso_settle import (
     OPTIMAL,
@@ -36,7 +36,7 @@ Flags = NDArray[np.bool_]
 DEPENDENT_IN_GRADIENT = 1e-6
 
 
-@compiled
+@inlined
 def _solve_row(target: Floats, values: Floats, half: float, work: Scratch, quick: Working, count: int) -> None:
     """Code one node over its `count` local columns (nonzero, finite), leaving the result in `work.code`."""
     scale = OPTIMAL * np.sqrt(dot(target, target, target.size))

@@ -4,6 +4,9 @@ A working set takes in the columns that violate their condition most; coordinate
 its size, not d) finds signs; a Cholesky factor of the Gram matrix then solves for the coefficients. Whatever comes out is
 held against the optimality conditions of *all* columns, computed from the columns themselves, to the tolerance of the
 careful solver. Where columns are so alike that the Gram matrix cannot be trusted it gives up, and that solver takes over.
+
+Functions name the arrays they use before they loop: taking one out of a tuple counts a reference with an atomic instruction,
+which inside of loops was a quarter of all time.
 """
 
 from __future__ import annotations
@@ -12,9 +15,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from spam_gnn.kernels.compiled import compiled
+from spam_gnn.kernels.compiled import compiled, inlined
 from spam_gnn.kernels.lasso_settle import Floats, Integers, Scratch
-from spam_gnn.kernels.rows import add_rows, copy, dot, row_dots
+from spam_gnn.kernels.rows import add_rows, copy, row_dots
 
 _ROUNDS = 60  # of letting columns in; ten are usual
 _SWEEPS = 4  # of coordinate descent after columns came in
@@ -22,7 +25,7 @@ _SWEEPS_FIRST, _SWEEPS_AGAIN = 12, 3  # before a factorisation
 _WALKS = 40  # from one set of signs to the next; three are usual
 _EVERYONE = 40  # so few columns are all let in at once
 _SHARES = (0.25, 0.4, 0.55, 0.7, 0.85)  # of the worst violation; otherwise columns beyond the first share that lets in
-_AT_ONCE = 24  # columns or fewer: each costs an inner product with every member
+_AT_ONCE, _PER_COLUMN = 24, 12  # columns or fewer, or one of so many: each costs an inner product with every member
 _PIVOT = 1e-7  # of a Cholesky step over the column's square: below, columns are too alike for the Gram matrix
 
 
@@ -40,7 +43,7 @@ class Working(NamedTuple):
     goal: Floats  # (c,) v . t
     slope: Floats  # (c,) v . r
     step: Floats  # (c,)
-    negated: Floats  # (c,) minus the code
+    negated: Floats  # (c,) minus the code, or the row of the Gram matrix that comes in
     kept: Integers  # (c,) positions that stay
     goals: Floats  # (p,) v . t of every column
     slopes: Floats  # (p,) v . r of every column
@@ -56,145 +59,156 @@ def working_set(largest: int, width: int) -> Working:
                    real[2], real[3], real[4], whole[2], all_columns[0], all_columns[1])  # fmt: skip
 
 
-@compiled
+@inlined
 def _bar(half: float, work: Scratch, ws: Working, count: int, worst: float) -> float:
     """The violation from which columns come in: a share of the worst, so large that not too many come at once."""
+    code, slopes = work.code, ws.slopes
     for share in _SHARES:
         many = 0
         for j in range(count):
-            if work.code[j] == 0.0 and abs(ws.slopes[j]) - half >= share * worst:
+            if code[j] == 0.0 and abs(slopes[j]) - half >= share * worst:
                 many += 1
-        if many <= _AT_ONCE:
+        if many <= max(_AT_ONCE, count // _PER_COLUMN):
             return share * worst
     return worst
 
 
-@compiled
+@inlined
 def _let_in(values: Floats, half: float, work: Scratch, ws: Working, count: int, size: int) -> int:
     """Append columns that violate their condition to the `size` members; returns how many there are then."""
+    codes, slack, squares, nodes, slopes = work.code, work.slack, work.square, work.node, ws.slopes
     worst = 0.0
     for j in range(count):
-        if work.code[j] == 0.0:
-            excess = abs(ws.slopes[j]) - half
-            if excess > work.slack[j] and excess > worst:
+        if codes[j] == 0.0:
+            excess = abs(slopes[j]) - half
+            if excess > slack[j] and excess > worst:
                 worst = excess
     if worst == 0.0:
         return size
     bar = 0.0 if count <= _EVERYONE else _bar(half, work, ws, count, worst)
+    member, node, gram, row = ws.member, ws.node, ws.gram, ws.negated
     for j in range(count):
-        if size < ws.member.size and work.code[j] == 0.0:
-            excess = abs(ws.slopes[j]) - half
-            if excess > work.slack[j] and excess >= bar:
-                ws.member[size], ws.node[size] = j, work.node[j]
-                ws.code[size], ws.goal[size], ws.slope[size] = 0.0, ws.goals[j], ws.slopes[j]
-                row_dots(values[work.node[j]], values, ws.node, size, ws.gram[size])
+        if size < member.size and codes[j] == 0.0:
+            excess = abs(slopes[j]) - half
+            if excess > slack[j] and excess >= bar:
+                member[size], node[size] = j, nodes[j]
+                ws.code[size], ws.goal[size], ws.slope[size] = 0.0, ws.goals[j], slopes[j]
+                row_dots(values[nodes[j]], values, node, size, row)
                 for a in range(size):
-                    ws.gram[a, size] = ws.gram[size, a]
-                ws.gram[size, size], ws.per_square[size] = work.square[j], 1.0 / work.square[j]
+                    gram[a, size] = row[a]
+                    gram[size, a] = row[a]
+                gram[size, size], ws.per_square[size] = squares[j], 1.0 / squares[j]
                 size += 1
     return size
 
 
-@compiled
+@inlined
 def _descend(half: float, ws: Working, size: int, sweeps: int) -> None:
     """Sweeps of coordinate descent over the members."""
+    gram, code, slope, per_square = ws.gram, ws.code, ws.slope, ws.per_square
     for _ in range(sweeps):
         for a in range(size):
-            square, old = ws.gram[a, a], ws.code[a]
-            full = ws.slope[a] + old * square
-            new = np.copysign(max(abs(full) - half, 0.0), full) * ws.per_square[a]
+            old = code[a]
+            full = slope[a] + old * gram[a, a]
+            new = np.copysign(max(abs(full) - half, 0.0), full) * per_square[a]
             if new != old:
-                ws.code[a] = new
+                code[a] = new
                 change = old - new
                 for b in range(size):
-                    ws.slope[b] += change * ws.gram[a, b]
+                    slope[b] += change * gram[a, b]
 
 
-@compiled
+@inlined
 def _first_gap(ws: Working, kept: int) -> int:
     """The first position whose member changes."""
+    stay = ws.kept
     for a in range(kept):
-        if ws.kept[a] != a:
+        if stay[a] != a:
             return a
     return kept
 
 
-@compiled
+@inlined
 def _compact(work: Scratch, ws: Working, size: int) -> int:
     """Members whose coefficient is zero leave; the others keep their order. The code of every column follows."""
-    kept = 0
+    kept, codes, member, node, code, stay = 0, work.code, ws.member, ws.node, ws.code, ws.kept
     for a in range(size):
-        work.code[ws.member[a]] = ws.code[a]
-        if ws.code[a] != 0.0:
-            ws.kept[kept] = a
+        codes[member[a]] = code[a]
+        if code[a] != 0.0:
+            stay[kept] = a
             kept += 1
     if kept == size:
         return size
     ws.done[0] = min(ws.done[0], _first_gap(ws, kept))
+    goal, slope, per_square, gram = ws.goal, ws.slope, ws.per_square, ws.gram
     for a in range(kept):
-        old = ws.kept[a]
-        ws.member[a], ws.node[a], ws.code[a], ws.goal[a] = ws.member[old], ws.node[old], ws.code[old], ws.goal[old]
-        ws.slope[a], ws.per_square[a] = ws.slope[old], ws.per_square[old]
+        old = stay[a]
+        member[a], node[a], code[a], goal[a] = member[old], node[old], code[old], goal[old]
+        slope[a], per_square[a] = slope[old], per_square[old]
         for b in range(kept):
-            ws.gram[a, b] = ws.gram[old, ws.kept[b]]
+            gram[a, b] = gram[old, stay[b]]
     return kept
 
 
-@compiled
+@inlined
 def _factorise(ws: Working, size: int) -> bool:
     """G = L L^T of the members, from the first row that is not done yet; False where a column is nearly dependent."""
+    gram, factor, inverse = ws.gram, ws.factor, ws.inverse
     for a in range(ws.done[0], size):
+        pivot = gram[a, a]
         for b in range(a):
-            total = ws.gram[a, b]
+            total = gram[a, b]
             for c in range(b):
-                total -= ws.factor[a, c] * ws.factor[b, c]
-            ws.factor[a, b] = total * ws.inverse[b]
-        pivot = ws.gram[a, a]
-        for c in range(a):
-            pivot -= ws.factor[a, c] * ws.factor[a, c]
-        if not pivot > _PIVOT * ws.gram[a, a]:
+                total -= factor[a, c] * factor[b, c]
+            total *= inverse[b]
+            factor[a, b] = total
+            pivot -= total * total
+        if not pivot > _PIVOT * gram[a, a]:
             return False
-        ws.inverse[a] = 1.0 / np.sqrt(pivot)
+        inverse[a] = 1.0 / np.sqrt(pivot)
     ws.done[0] = size
     return True
 
 
-@compiled
+@inlined
 def _substitute(ws: Working, size: int) -> None:
     """step <- G^-1 step, by the factor."""
+    step, factor, inverse = ws.step, ws.factor, ws.inverse
     for a in range(size):
-        total = ws.step[a]
+        total = step[a]
         for b in range(a):
-            total -= ws.factor[a, b] * ws.step[b]
-        ws.step[a] = total * ws.inverse[a]
+            total -= factor[a, b] * step[b]
+        step[a] = total * inverse[a]
     for a in range(size - 1, -1, -1):
-        ws.step[a] *= ws.inverse[a]
+        step[a] *= inverse[a]
         for b in range(a):
-            ws.step[b] -= ws.step[a] * ws.factor[a, b]
+            step[b] -= step[a] * factor[a, b]
 
 
-@compiled
+@inlined
 def _walk(half: float, ws: Working, size: int) -> bool:
     """Go to the minimum over the members, signs held, or to where the first of them reaches zero; True if all the way."""
+    step, goal, code = ws.step, ws.goal, ws.code
     for a in range(size):
-        ws.step[a] = ws.goal[a] - np.copysign(half, ws.code[a])
+        step[a] = goal[a] - np.copysign(half, code[a])
     _substitute(ws, size)
     crossing, reach = -1, 1.0
     for a in range(size):
-        if ws.step[a] * ws.code[a] <= 0.0:
-            share = ws.code[a] / (ws.code[a] - ws.step[a])
+        if step[a] * code[a] <= 0.0:
+            share = code[a] / (code[a] - step[a])
             if crossing < 0 or share < reach:
                 crossing, reach = a, share
     for a in range(size):
-        ws.code[a] += reach * (ws.step[a] - ws.code[a])
+        code[a] += reach * (step[a] - code[a])
     if crossing >= 0:
-        ws.code[crossing] = 0.0
+        code[crossing] = 0.0
     return crossing < 0
 
 
-@compiled
+@inlined
 def _solve_members(half: float, work: Scratch, ws: Working, size: int, sweeps: int) -> int:
     """Minimise over the members; those that reach zero leave. Returns who stays, -1 for giving up."""
+    codes, member, code, gram, slope, goal = work.code, ws.member, ws.code, ws.gram, ws.slope, ws.goal
     for _ in range(_WALKS):
         _descend(half, ws, size, sweeps)
         size = _compact(work, ws, size)
@@ -202,53 +216,60 @@ def _solve_members(half: float, work: Scratch, ws: Working, size: int, sweeps: i
             return -1
         if _walk(half, ws, size):
             for a in range(size):
-                work.code[ws.member[a]] = ws.code[a]
+                codes[member[a]] = code[a]
             return size
         size = _compact(work, ws, size)
         for a in range(size):  # the slopes where it stopped
-            ws.slope[a] = ws.goal[a] - dot(ws.gram[a], ws.code, size)
+            total = goal[a]
+            for b in range(size):
+                total -= gram[a, b] * code[b]
+            slope[a] = total
     return -1
 
 
-@compiled
+@inlined
 def _hold(half: float, work: Scratch, ws: Working, size: int) -> bool:
     """Whether every member meets its condition, v . r = half sign(a)."""
+    slack, member, slopes, code = work.slack, ws.member, ws.slopes, ws.code
     for a in range(size):
-        j = ws.member[a]
-        if not abs(ws.slopes[j] - np.copysign(half, ws.code[a])) <= work.slack[j]:
+        j = member[a]
+        if not abs(slopes[j] - np.copysign(half, code[a])) <= slack[j]:
             return False
     return True
 
 
-@compiled
+@inlined
 def _refine(half: float, work: Scratch, ws: Working, size: int) -> bool:
     """One step of iterative refinement from the slopes as they are; False if a sign would change."""
+    codes, member, slopes, code, step = work.code, ws.member, ws.slopes, ws.code, ws.step
     for a in range(size):
-        ws.step[a] = ws.slopes[ws.member[a]] - np.copysign(half, ws.code[a])
+        step[a] = slopes[member[a]] - np.copysign(half, code[a])
     _substitute(ws, size)
     for a in range(size):
-        if not (ws.code[a] + ws.step[a]) * ws.code[a] > 0.0:
+        if not (code[a] + step[a]) * code[a] > 0.0:
             return False
-        ws.code[a] += ws.step[a]
-        work.code[ws.member[a]] = ws.code[a]
+        code[a] += step[a]
+        codes[member[a]] = code[a]
     return True
 
 
-@compiled
+@inlined
 def solve_quickly(target: Floats, values: Floats, half: float, work: Scratch, ws: Working, count: int) -> bool:
     """Code one node over its `count` local columns into `work.code`; False means that nothing there can be used."""
     size, exact, sweeps, refined = np.int64(0), False, _SWEEPS_FIRST, 0
+    codes, nodes, residual, goals, slopes = work.code, work.node, work.residual, ws.goals, ws.slopes
+    member, node, code, slope, negated = ws.member, ws.node, ws.code, ws.slope, ws.negated
     ws.done[0] = 0
     for j in range(count):
-        work.code[j] = 0.0
-    row_dots(target, values, work.node, count, ws.goals)
-    copy(ws.slopes, 1.0, ws.goals, count)
+        codes[j] = 0.0
+    row_dots(target, values, nodes, count, goals)
+    copy(slopes, 1.0, goals, count)
     for _ in range(_ROUNDS):
         before = size
         size = _let_in(values, half, work, ws, count, size)
         if size > before:
             for a in range(before):
-                ws.slope[a] = ws.slopes[ws.member[a]]
+                slope[a] = slopes[member[a]]
             _descend(half, ws, size, _SWEEPS)
             size, exact = _compact(work, ws, size), False
         elif exact:
@@ -262,9 +283,9 @@ def solve_quickly(target: Floats, values: Floats, half: float, work: Scratch, ws
             exact, sweeps = True, _SWEEPS_AGAIN
             if size < 0:
                 return False
-        copy(work.residual, 1.0, target, target.size)
+        copy(residual, 1.0, target, target.size)
         for a in range(size):
-            ws.negated[a] = -ws.code[a]
-        add_rows(work.residual, values, ws.node, ws.negated, size)
-        row_dots(work.residual, values, work.node, count, ws.slopes)
+            negated[a] = -code[a]
+        add_rows(residual, values, node, negated, size)
+        row_dots(residual, values, nodes, count, slopes)
     return False

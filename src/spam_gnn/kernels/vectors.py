@@ -10,11 +10,13 @@ from collections.abc import Callable
 from typing import Any
 
 from llvmlite import ir
+from llvmlite.binding import get_host_cpu_features
 from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-_REGISTERS, _BYTES, _MATHS = 8, 32, ("reassoc", "contract")
+_REGISTERS, _MATHS = 8, ("reassoc", "contract")
+_WIDE = 64 if get_host_cpu_features().get("avx512f", False) else 32  # bytes of a register of double numbers; of single ones: 32
 
 
 class _Rows:
@@ -24,7 +26,8 @@ class _Rows:
         self.builder, held = builder, context.make_array(kind)(context, builder, value)
         self.data, self.width = held.data, cgutils.unpack_tuple(builder, held.shape)[-1]
         self.number = context.get_value_type(kind.dtype)
-        self.lanes = _BYTES // (kind.dtype.bitwidth // 8)
+        self.number_bytes = kind.dtype.bitwidth // 8
+        self.lanes = (_WIDE if self.number_bytes == 8 else 32) // self.number_bytes
         self.vector = ir.VectorType(self.number, self.lanes)
 
     def tile(self, row: Any, column: Any) -> list[Any]:
@@ -36,10 +39,6 @@ class _Rows:
 
     def loaded(self, addresses: list[Any]) -> list[Any]:
         return [self.builder.load(a, align=self.number_bytes, typ=self.vector) for a in addresses]
-
-    @property
-    def number_bytes(self) -> int:
-        return _BYTES // self.lanes
 
 
 def _each_tile(builder: Any, rows: _Rows, work: Callable[[Any], None]) -> Any:

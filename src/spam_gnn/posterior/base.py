@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -37,8 +38,21 @@ class SignDistribution:
         """The same distribution, passing only `share` of the gradient of what is computed downstream of it."""
         if share >= 1.0:
             return self
-        log_prob = self.log_prob.detach() if share == 0.0 else share * self.log_prob + (1.0 - share) * self.log_prob.detach()
+        log_prob: Tensor = _Softened.apply(self.log_prob, share)  # pyright: ignore[reportAssignmentType]
         return SignDistribution(log_prob, self.node_logits)
+
+
+class _Softened(torch.autograd.Function):
+    """The same numbers, of whose gradient a share comes back."""
+
+    @staticmethod
+    def forward(ctx: Any, value: Tensor, share: float) -> Tensor:
+        ctx.share = share
+        return value.view_as(value)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, None]:
+        return (None if ctx.share == 0.0 else gradients[0] * ctx.share), None
 
 
 class SignPosterior(nn.Module, ABC):

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from spam_gnn.choices import PriorKind
 from spam_gnn.errors import BadInput, one_of
 from spam_gnn.graph import Graph
+from spam_gnn.kernels.divergence import mean_divergence
 from spam_gnn.posterior.base import ABSENT, NEGATIVE, POSITIVE, SignDistribution
 
 PRIORS = ("uniform", "fixed", "labelled-pairs")
@@ -81,9 +82,7 @@ class SignPrior(nn.Module):
         """KL(q || p) - E_q[log p(A = 1 | z)], averaged over the stored edges; 0 for a graph without edges."""
         if graph.num_edges == 0:
             return distribution.log_prob.sum()
-        q = distribution.probability
-        energy = distribution.log_prob - self.log_prior(graph, context) - self.log_channel()
-        return (q * energy).sum(-1).mean()
+        return mean_divergence(distribution.log_prob, self.log_prior(graph, context) + self.log_channel())
 
 
 def labelled_pair_prior(graph: Graph, context: Tensor) -> Tensor:
