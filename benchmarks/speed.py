@@ -5,7 +5,10 @@ scikit-learn, the parts of an epoch in units of one CSR product, threads, and a 
 runs/speed/<commit>, so that an interrupted run goes on and a new commit is measured anew.
 """
 
+# ruff: noqa: I001 - the package comes before torch: it lets idle threads of OpenMP sleep, which is read when torch is loaded
 from __future__ import annotations
+
+import spam_gnn  # noqa: F401
 
 import json
 import sys
