@@ -108,11 +108,13 @@ def _at_once(bounds: list[int], work: Callable[[int, int, int], None]) -> None:
 
 def _alone(work: Callable[[int, int, int], None], thread: int, first: int, last: int) -> None:
     """work(thread, first, last) with torch on this thread only: its own threads would want the cores that are in use here, and
-    spin for a while after each of many small products. torch's number of threads belongs to the thread that sets it."""
+    spin for a while after each of many small products. torch's number of threads belongs to the thread that sets it; so does
+    whether gradients are recorded, which nobody who calls loops wants."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
-        work(thread, first, last)
+        with torch.no_grad():
+            work(thread, first, last)
     finally:
         torch.set_num_threads(before)
 

@@ -7,7 +7,7 @@ where the dense products find them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,7 +20,6 @@ from spam_gnn.kernels.signed import Coding, check_operands, groups_of, of_sample
 from spam_gnn.structure import Messages
 
 _BLOCK = 2048  # rows of all samples of a group together
-_Work = Callable[[int, int, int], None]  # of a thread, on rows first .. last - 1
 
 
 @dataclass(frozen=True)
@@ -66,11 +65,6 @@ def _all_there(parts: tuple[Tensor | None, ...]) -> list[Tensor] | None:
     return found or None
 
 
-def _without_gradient(work: _Work) -> _Work:
-    """Whether gradients are recorded is a matter of each thread."""
-    return torch.no_grad()(work)
-
-
 def _speak(coding: Coding, h: Tensor, to_value: Tensor, v: Tensor, squares: Tensor) -> None:
     """V = H W_v and |v_j|^2."""
 
@@ -78,7 +72,7 @@ def _speak(coding: Coding, h: Tensor, to_value: Tensor, v: Tensor, squares: Tens
         torch.mm(h[first:last], to_value, out=v[first:last])
         squares_of(v[first:last], squares[first:last])
 
-    coding.over_rows((0, len(h)), 1, h.shape[1], _without_gradient(work))
+    coding.over_rows((0, len(h)), 1, h.shape[1], work)
 
 
 class _Space:
@@ -122,7 +116,7 @@ class _Layer(torch.autograd.Function):
                         torch.addmm(base, sums[k], outputs, out=out[part.start + k, slice(*rows)])
 
             _speak(coding, h, to_value, v, squares)
-            coding.over_rows((0, n), count, width, _without_gradient(listen))
+            coding.over_rows((0, n), count, width, listen)
         if activation is not None:
             relu_and_drop_(out, activation.rate, activation.generator)
         if keep:
@@ -186,10 +180,10 @@ class _Backward:
             assert to_weight is not None
             to_weight.addmm_(block.t(), to_values)
 
-        self.coding.over_rows((0, n), samples, width, _without_gradient(listen))
+        self.coding.over_rows((0, n), samples, width, listen)
         for _, scalars in tables:
             self.scalars.add_(scalars)
-        self.coding.over_rows((0, n), samples, width, _without_gradient(speak))
+        self.coding.over_rows((0, n), samples, width, speak)
 
     def _rows(
         self, part: slice, first: int, last: int, table: tuple[Tensor, Tensor], to_weights: list[Tensor | None]

@@ -7,6 +7,7 @@ longer referred to are kept for the next tensor of about their size, up to a lim
 
 from __future__ import annotations
 
+import math
 import threading
 import weakref
 from typing import Any
@@ -55,10 +56,10 @@ _BLOCKS = Blocks()
 
 def fresh(*shape: int, like: Tensor, blocks: Blocks = _BLOCKS) -> Tensor:
     """An uninitialised contiguous CPU tensor of the type of `like`, for a large result."""
-    kind: np.dtype[Any] = like.detach()[:0].numpy().dtype
-    size = int(np.prod(shape, dtype=np.int64)) * kind.itemsize
+    size = math.prod(shape) * like.element_size()
     if size < SMALLEST:
-        return torch.from_numpy(np.empty(shape, kind))
+        return torch.empty(shape, dtype=like.dtype)
+    kind: np.dtype[Any] = like.detach()[:0].numpy().dtype
     block = blocks.take(size + LINE)
     start = -block.ctypes.data % LINE
     numbers = block[start : start + size].view(kind).reshape(shape)
