@@ -46,7 +46,7 @@ def render(records: Sequence[Record]) -> StudyResult:
         return first
     second = accuracy_result(generated, "table-large-surrogates", SURROGATES, "")
     text = (
-        f"{first.markdown}\n## Surrogates\n\nGenerated graphs of the size and shape of the absent ones, {SHORT['epochs']} epochs "
+        f"{first.markdown}\n## Surrogates\n\nGenerated graphs of the size of the absent ones, {SHORT['epochs']} epochs "
         "of each system instead of the budget above, for time and memory; their accuracy says nothing of the real ones."
         f"\n\n{second.markdown}"
     )
