@@ -13,7 +13,8 @@ from spam_gnn.experiments.study import Study, StudyResult
 
 NAME, PROTOCOL = "table-authors", "authors"
 SYSTEMS = ("spam", "mlp", "gcn", "gat", "h2gcn")
-SPLITS = {"texas": 10, "cornell": 10, "wisconsin": 10, "chameleon": 5, "actor": 5, "squirrel": 3, "minesweeper": 3,
+SPLITS = {"texas": 10, "cornell": 10, "wisconsin": 10, "chameleon": 5, "chameleon-filtered": 5,
+          "squirrel-filtered": 5, "actor": 5, "squirrel": 3, "minesweeper": 3,
           "amazon-ratings": 3, "roman-empire": 3}  # fmt: skip
 
 
