@@ -213,7 +213,8 @@ class _SparseProject(torch.autograd.Function):
     def backward(ctx: Any, *gradients: Tensor) -> tuple[None, None, Tensor]:
         (gradient,) = gradients
         m: FeatureMatrix = ctx.matrix
-        values = ctx.values.to(gradient.dtype)[m.t_order]
+        assert m.t_order is not None
+        values = ctx.values.to(gradient.dtype).index_select(0, m.t_order)
         return None, None, _product(m.t_rows, m.t_columns, values, (m.shape[1], m.shape[0]), gradient.contiguous())
 
 

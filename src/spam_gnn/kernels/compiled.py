@@ -50,7 +50,7 @@ def _state_of_the_loops() -> tuple[tuple[str, int, int], ...]:
 
 def array(tensor: Tensor) -> NDArray[Any]:
     """A contiguous numpy view of a CPU tensor, without its gradient."""
-    return tensor.detach().contiguous().numpy()
+    return (tensor.detach() if tensor.requires_grad else tensor).contiguous().numpy()
 
 
 def over_rows(

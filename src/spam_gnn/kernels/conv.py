@@ -59,10 +59,10 @@ def _blocks(first: int, last: int, samples: int) -> Iterator[tuple[int, int]]:
     return ((begin, min(begin + size, last)) for begin in range(first, last, size))
 
 
-def _all_there(parts: tuple[Tensor | None, ...]) -> list[Tensor] | None:
-    """The parts of a sum, or None where there is nothing to add up."""
+def _added_up(parts: tuple[Tensor | None, ...]) -> Tensor | None:
+    """The sum of what each thread found, or None where there is nothing to add up."""
     found = [part for part in parts if part is not None]
-    return found or None
+    return None if not found else found[0] if len(found) == 1 else torch.stack(found).sum(0)
 
 
 def _speak(coding: Coding, h: Tensor, to_value: Tensor, v: Tensor, squares: Tensor) -> None:
@@ -160,7 +160,7 @@ class _Backward:
                     table.zero_()
         scalars = self.scalars.to(self.hidden.dtype)
         own, gamma, penalty = scalars[0], scalars[1], scalars[2]
-        to_weights = [None if w is None else torch.stack(w).sum(0) for w in map(_all_there, zip(*self.by_thread, strict=True))]
+        to_weights = [_added_up(parts) for parts in zip(*self.by_thread, strict=True)]
         return None, self.to_hidden, *to_weights, *self.to_signs, penalty, own, gamma, None, None
 
     def _group(self, part: slice, tables: list[tuple[Tensor, Tensor]]) -> None:
