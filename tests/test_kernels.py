@@ -10,13 +10,15 @@ from spam_gnn.coding import AmortisedCoder, UniformCoder, UnrolledCoder
 from spam_gnn.data.synthetic import csbm
 from spam_gnn.errors import BadInput
 from spam_gnn.kernels import chosen, compiled, plain, products
+from spam_gnn.kernels.activation import dropped, relu_dropout
+from spam_gnn.kernels.belief import mean_log_agreement
 from spam_gnn.kernels.csr import gather_scalar
 from spam_gnn.kernels.divergence import mean_divergence
 from spam_gnn.kernels.draws import draw_signs, draw_table, indicators_along, signs_along
 from spam_gnn.kernels.network import fused_edge_network
 from spam_gnn.kernels.segments import segment_sum
 from spam_gnn.kernels.signed import fused_signed_sums
-from spam_gnn.randomness import edge_uniforms, seed_for, stream
+from spam_gnn.randomness import dropout, edge_uniforms, seed_for, stream
 from spam_gnn.structure import Messages
 
 
@@ -220,3 +222,28 @@ def test_draws_do_not_depend_on_threads(monkeypatch):
         torch.set_num_threads(before)
     for one, other in zip(*found, strict=True):
         assert torch.equal(one, other)
+
+
+@pytest.mark.parametrize("rate", [0.0, 0.3])
+def test_dropout_in_one_pass_is_that_of_several(rate):
+    x = torch.randn(301, 7, generator=torch.Generator().manual_seed(0), requires_grad=True)
+    wanted = dropout(torch.relu(2.0 * x), rate, stream(0, "t"))
+    found = relu_dropout(2.0 * x, rate, stream(0, "t"))
+    assert torch.equal(found, wanted)
+    flow = torch.randn(301, 7, generator=torch.Generator().manual_seed(1))
+    torch.testing.assert_close(*(torch.autograd.grad(out, x, flow)[0] for out in (found, wanted)))
+    assert torch.equal(dropped(x.detach(), rate, stream(1, "t")), dropout(x.detach(), rate, stream(1, "t")))
+
+
+@pytest.mark.parametrize("count", [0, 1, 700])
+def test_agreement_of_beliefs_is_its_formula_and_has_its_gradient(count):
+    generator = torch.Generator().manual_seed(2)
+    belief = torch.softmax(torch.randn(40, 4, generator=generator, dtype=torch.float64), -1)
+    ratio = torch.rand(4, 4, generator=generator, dtype=torch.float64).requires_grad_()
+    edge_index = torch.randint(0, 40, (2, 900), generator=generator)
+    edges = torch.randperm(900, generator=generator)[:count]
+    source, target = edge_index[:, edges]
+    joint = torch.einsum("pc,cd,pd->p", belief[target], ratio, belief[source])
+    wanted = (joint + 1e-6).log().mean() if count else joint.sum()
+    torch.testing.assert_close(mean_log_agreement(edge_index, edges, belief, ratio), wanted)
+    assert torch.autograd.gradcheck(lambda r: mean_log_agreement(edge_index, edges, belief, r), (ratio,))

@@ -66,9 +66,9 @@ class FeatureMatrix:
             if generator is None and not torch.is_grad_enabled() and self._stored is not None:
                 rows, columns, values = self._stored
                 return _product(rows, columns, values.to(weight.dtype), self.shape, weight)
-            return dropout(self.dense, rate, generator) @ weight
+            return _dropped(self.dense, rate, generator) @ weight
         assert self.values is not None
-        return _SparseProject.apply(self, dropout(self.values, rate, generator), weight)  # pyright: ignore[reportReturnType]
+        return _SparseProject.apply(self, _dropped(self.values, rate, generator), weight)  # pyright: ignore[reportReturnType]
 
     @cached_property
     def _stored(self) -> tuple[Tensor, Tensor, Tensor] | None:
@@ -216,6 +216,15 @@ class _SparseProject(torch.autograd.Function):
         assert m.t_order is not None
         values = ctx.values.to(gradient.dtype).index_select(0, m.t_order)
         return None, None, _product(m.t_rows, m.t_columns, values, (m.shape[1], m.shape[0]), gradient.contiguous())
+
+
+def _dropped(values: Tensor, rate: float, generator: torch.Generator | None) -> Tensor:
+    """Dropout of features, which get no gradient."""
+    if generator is None or values.requires_grad:
+        return dropout(values, rate, generator)
+    from spam_gnn.kernels.activation import dropped  # loaded by those who train: numba takes a second
+
+    return dropped(values, rate, generator)
 
 
 def _product(rows: Tensor | None, columns: Tensor | None, values: Tensor, shape: tuple[int, int], dense: Tensor) -> Tensor:

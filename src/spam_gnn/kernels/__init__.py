@@ -58,7 +58,8 @@ def compile_ahead(kernel: str, device: str = "cpu") -> None:
     """Load the compiled loops (or compile them, once per machine) now, so that no epoch is timed with it."""
     if chosen(kernel, device) != "fused":
         return
-    from spam_gnn.kernels.belief import Mirrored, propagate
+    from spam_gnn.kernels.activation import dropped, relu_dropout
+    from spam_gnn.kernels.belief import Mirrored, mean_log_agreement, propagate
     from spam_gnn.kernels.conv import Activation, Weights, fused_layer
     from spam_gnn.kernels.divergence import mean_divergence
     from spam_gnn.kernels.draws import draw_table, indicators_along, signs_along
@@ -83,6 +84,8 @@ def compile_ahead(kernel: str, device: str = "cpu") -> None:
     mirrored = Mirrored(torch.tensor([0, 1, 2]), both.flip(0), both, both.flip(0), first)
     believed = propagate(mirrored, square.clone().requires_grad_(), torch.ones(3, 2, 2), bias, bias, 2)
     (believed[0].sum() + believed[1].sum()).backward()
+    mean_log_agreement(torch.stack([both, both.flip(0)]), first, square, square)
+    relu_dropout(dropped(square, 0.5, dropping.generator) @ hidden[0], 0.5, dropping.generator).sum().backward()
     with torch.no_grad():  # prediction has loops of its own
         layer, signs = Layer(weights, 1, 1.0, 1.0, 1.0), signs_along(table, messages.edge)
         infer_layer(messages, hidden, layer, signs, range(1), Classes(square, bias))

@@ -49,6 +49,40 @@ def propagate(
     return _Propagate.apply(structure, log_u, weights, rest, weight, rounds)  # pyright: ignore[reportReturnType]
 
 
+def mean_log_agreement(edge_index: Tensor, edges: Tensor, belief: Tensor, ratio: Tensor) -> Tensor:
+    """The mean over some edges of log (b_target . R b_source): beliefs (n, C) are constant, R (C, C) has a gradient.
+
+    Args:
+        edge_index: (2, m), source and target.
+        edges: (p,), which of them; 0 where there are none.
+    """
+    if belief.device.type != "cpu":
+        source, target = edge_index[:, edges]
+        joint = ((belief @ ratio.t()).index_select(0, source) * belief.index_select(0, target)).sum(1)
+        return (joint + belief_loops.FLOOR).log().mean() if joint.numel() else joint.sum()
+    return _MeanLogAgreement.apply(edge_index, edges, belief, ratio)  # pyright: ignore[reportReturnType]
+
+
+class _MeanLogAgreement(torch.autograd.Function):
+    """Value and gradient come from the same pass: the latter is a table of (C, C)."""
+
+    @staticmethod
+    def forward(ctx: Any, edge_index: Tensor, edges: Tensor, belief: Tensor, ratio: Tensor) -> Tensor:
+        (source, target), count, classes = (array(t) for t in edge_index), edges.numel(), ratio.shape[0]
+        threads = max(1, torch.get_num_threads())
+        sums, to_ratio = np.zeros((threads, 1)), np.zeros((threads, classes, classes))
+        operands = array(edges), source, target, array(belief), array(ratio)
+        over_range(count, count * classes * (2 * classes + _COST), lambda thread, a, b: belief_loops.agree_pairs(
+            a, b, *operands, sums[thread], to_ratio[thread]
+        ))  # fmt: skip
+        ctx.to_ratio = torch.from_numpy(to_ratio.sum(0) / max(count, 1)).to(ratio)
+        return ratio.new_tensor(sums.sum() / max(count, 1))
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[None, None, None, Tensor]:
+        return None, None, None, gradients[0] * ctx.to_ratio
+
+
 class _Passes:
     """The compiled passes over one graph, with the operands that all of them share."""
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from spam_gnn.kernels.belief_loops import BLOCK, FLOOR, cavity, gather, likelihood, likelihoods_of_signs, list_pairs, mix
 from spam_gnn.kernels.compiled import compiled, inlined
+from spam_gnn.kernels.prefetch import ask_for_row
 
 
 @inlined
@@ -133,6 +134,7 @@ def hear_rows_back(
         else:
             cavity(belief, weight, before, source, reverse, start, size, speaker, top, total)
         for b in range(size):
+            ask_for_row(to_before, reverse[min(start + b + BLOCK, reverse.size - 1)], classes)  # of the next block
             for c in range(classes):
                 flow[c, b] = flows[start + b, c]
         likelihood_back(rest, start, size, weights, support, speaker, flow, scale, other_scale, top, total, gain, to_weights,
@@ -191,6 +193,9 @@ def judge_pairs_back(
         cavity(belief, weight, heard, ends[1], edges[1], 0, size, at_source, top, total)
         likelihoods_of_signs(size, at_target, at_source, weights, noise, support, top, like)
         for b in range(size):
+            ahead = reverse[edge[min(start + b + BLOCK, edge.size - 1)]]  # of the next block
+            ask_for_row(flows, ahead, 3)
+            ask_for_row(to_heard, ahead, classes)
             for s in range(3):
                 flow[s, b] = flows[edges[0, b], s] + flows[edges[1, b], s]
         judgement_back(size, boost, like, flow, total)

@@ -167,6 +167,8 @@ def judge_pairs(
         cavity(belief, weight, heard, ends[1], edges[1], 0, size, at_source, top, total)
         likelihoods_of_signs(size, at_target, at_source, weights, noise, support, top, like)
         for b in range(size):
+            ask_for_row(out, edges[1, b], 3)
+        for b in range(size):
             like[0, b] = three * boost[b] * like[0, b] + floor
             like[1, b] = three * boost[b] * like[1, b] + floor
             like[2, b] = (three - six * boost[b]) * like[2, b] + floor
@@ -180,3 +182,36 @@ def judge_pairs(
             for s in range(3):
                 out[edges[0, b], s] = like[s, b]
                 out[edges[1, b], s] = like[s, b]
+
+
+@compiled
+def agree_pairs(
+    first: int, last: int, edge: Any, source: Any, target: Any, belief: Any, ratio: Any, out: Any, to_ratio: Any
+) -> None:
+    """Of the pairs first .. last - 1: the sum of log (b_target . R b_source + floor), and its gradient in R (C, C)."""
+    classes, kind = belief.shape[1], belief.dtype
+    blocks, rows, ends = np.empty((2, classes, BLOCK), kind), np.empty((2, BLOCK), kind), np.empty((2, BLOCK), np.int64)
+    at_target, at_source, mixture, total = blocks[0], blocks[1], rows[0], rows[1]
+    floor, one, found = kind.type(FLOOR), kind.type(1.0), 0.0
+    for start in range(first, last, BLOCK):
+        size = min(BLOCK, last - start)
+        for b in range(size):
+            ends[0, b], ends[1, b], total[b] = target[edge[start + b]], source[edge[start + b]], floor
+        gather(belief, ends[0], 0, size, at_target)
+        gather(belief, ends[1], 0, size, at_source)
+        for c in range(classes):
+            mix(ratio, c, at_source, size, mixture)
+            for b in range(size):
+                total[b] += mixture[b] * at_target[c, b]
+        here = kind.type(0.0)
+        for b in range(size):
+            here += log(total[b])
+            mixture[b] = one / total[b]
+        found += here
+        for c in range(classes):
+            for other in range(classes):
+                here = kind.type(0.0)
+                for b in range(size):
+                    here += mixture[b] * at_target[c, b] * at_source[other, b]
+                to_ratio[c, other] += here
+    out[0] = found

@@ -31,11 +31,11 @@ from spam_gnn.features import FeatureMatrix
 from spam_gnn.graph import Graph
 from spam_gnn.initial import glorot
 from spam_gnn.kernels import chosen
-from spam_gnn.kernels.belief import Mirrored, propagate
+from spam_gnn.kernels.activation import relu_dropout
+from spam_gnn.kernels.belief import Mirrored, mean_log_agreement, propagate
 from spam_gnn.kernels.csr import edge_dot
 from spam_gnn.kernels.segments import segment_sum
 from spam_gnn.posterior.base import ABSENT, NEGATIVE, POSITIVE, SignDistribution, SignPosterior, edge_evidence, symmetrise
-from spam_gnn.randomness import dropout
 
 _FLOOR = 1e-6
 
@@ -91,8 +91,9 @@ class BeliefPosterior(SignPosterior):
 
     def _feature_logits(self, features: FeatureMatrix, generator: torch.Generator | None) -> Tensor:
         """(n, C): a two-layer perceptron of the features."""
-        hidden = torch.relu(features.project(self.first, self.config.input_dropout, generator) + self.first_bias)
-        return dropout(hidden, self.config.dropout, generator) @ self.second + self.second_bias
+        hidden = features.project(self.first, self.config.input_dropout, generator) + self.first_bias
+        hidden = relu_dropout(hidden, self.config.dropout, generator)
+        return F.linear(hidden, self.second.t().contiguous(), self.second_bias)
 
     def _log_beliefs(self, logits: Tensor, graph: Graph, context: Tensor) -> Tensor:
         """(n, C): log u, from the features, or from the label where it is context."""
@@ -211,10 +212,8 @@ class BeliefPosterior(SignPosterior):
         """Mean log marginal likelihood of the edges given the feature beliefs: what r is fitted to (empirical Bayes)."""
         log_u = torch.log_softmax(distribution.node_logits[0].detach(), -1)
         log_r, _ = self.log_ratio(log_u, graph)
-        source, target = graph.edge_index if graph.directed else graph.edge_index[:, graph.pairs.edge]
-        belief = log_u.exp().t()  # (C, n); r is symmetric, so one edge of each pair says it all
-        joint = ((log_r.exp() @ belief).index_select(1, target) * belief.index_select(1, source)).sum(0)
-        return (joint + _FLOOR).log().mean() if joint.numel() else joint.sum()
+        edges = torch.arange(graph.num_edges) if graph.directed else graph.pairs.edge  # r is symmetric: one of each pair
+        return mean_log_agreement(graph.edge_index, edges, log_u.exp(), log_r.exp())
 
 
 def mirrored(graph: Graph) -> Mirrored:

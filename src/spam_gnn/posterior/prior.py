@@ -87,9 +87,10 @@ class SignPrior(nn.Module):
 
 def labelled_pair_prior(graph: Graph, context: Tensor) -> Tensor:
     """(3,): shares of -1 and +1 among stored edges with two labels to read, one pseudo-edge of each; a third for absent."""
-    i, j = graph.edge_index
-    both = context[i] & context[j]
-    same = (graph.y[i] == graph.y[j]) & both
+    seen = torch.where(context, graph.y, -1)  # one look-up for each end instead of two
+    first, second = seen.index_select(0, graph.edge_index[0]), seen.index_select(0, graph.edge_index[1])
+    both = (first >= 0) & (second >= 0)
+    same = (first == second) & both
     support = (same.sum() + 1.0) / (both.sum() + 2.0)
     share = torch.zeros(3)
     share[NEGATIVE], share[ABSENT], share[POSITIVE] = 2 / 3 * (1.0 - support), 1 / 3, 2 / 3 * support
