@@ -60,15 +60,18 @@ class FeatureMatrix:
         t_rows = torch.cat([counts.new_zeros(1), counts.cumsum(0)])
         return FeatureMatrix(shape, None, rows, columns, values, t_rows, row_of[order], order)
 
-    def project(self, weight: Tensor, rate: float = 0.0, generator: torch.Generator | None = None) -> Tensor:
-        """dropout(X) @ weight: weight (d, h) -> (n, h)."""
+    def project(
+        self, weight: Tensor, rate: float = 0.0, generator: torch.Generator | None = None, bias: Tensor | None = None
+    ) -> Tensor:
+        """dropout(X) @ weight + bias: weight (d, h), bias (h,) -> (n, h)."""
         if self.dense is not None:
             if generator is None and not torch.is_grad_enabled() and self._stored is not None:
                 rows, columns, values = self._stored
-                return _product(rows, columns, values.to(weight.dtype), self.shape, weight)
-            return _dropped(self.dense, rate, generator) @ weight
+                return _plus(_product(rows, columns, values.to(weight.dtype), self.shape, weight), bias)
+            x = _dropped(self.dense, rate, generator)
+            return x @ weight if bias is None else torch.addmm(bias, x, weight)  # a sum of its own would be one more (n, h)
         assert self.values is not None
-        return _SparseProject.apply(self, _dropped(self.values, rate, generator), weight)  # pyright: ignore[reportReturnType]
+        return _plus(_SparseProject.apply(self, _dropped(self.values, rate, generator), weight), bias)  # pyright: ignore
 
     @cached_property
     def _stored(self) -> tuple[Tensor, Tensor, Tensor] | None:
@@ -216,6 +219,10 @@ class _SparseProject(torch.autograd.Function):
         assert m.t_order is not None
         values = ctx.values.to(gradient.dtype).index_select(0, m.t_order)
         return None, None, _product(m.t_rows, m.t_columns, values, (m.shape[1], m.shape[0]), gradient.contiguous())
+
+
+def _plus(x: Tensor, bias: Tensor | None) -> Tensor:
+    return x if bias is None else x + bias
 
 
 def _dropped(values: Tensor, rate: float, generator: torch.Generator | None) -> Tensor:

@@ -117,12 +117,12 @@ class SignedNetwork(nn.Module):
         """
         if self.encode_weight is None or self.encode_bias is None:
             return None
-        hidden = features.project(self.encode_weight, self.input_dropout, generator) + self.encode_bias
-        if self.encode_belief is not None and distribution is not None:
-            hidden = hidden + torch.softmax(distribution.node_logits[-1].detach(), -1) @ self.encode_belief
+        hidden = features.project(self.encode_weight, self.input_dropout, generator, self.encode_bias)
+        if self.encode_belief is not None and distribution is not None:  # added in place: an (n, hidden) less each time
+            hidden = hidden.addmm_(torch.softmax(distribution.node_logits[-1].detach(), -1), self.encode_belief)
         if self.encode_position is not None:
             assert position is not None, "the graph was not prepared by this model"
-            hidden = hidden + dropped(position, self.config.position_dropout, generator) @ self.encode_position
+            hidden = hidden.addmm_(dropped(position, self.config.position_dropout, generator), self.encode_position)
         return relu_dropout(hidden, self.config.dropout, generator).unsqueeze(0)
 
     def classify(self, state: Tensor, samples: int) -> Tensor:

@@ -91,7 +91,7 @@ class BeliefPosterior(SignPosterior):
 
     def _feature_logits(self, features: FeatureMatrix, generator: torch.Generator | None) -> Tensor:
         """(n, C): a two-layer perceptron of the features."""
-        hidden = features.project(self.first, self.config.input_dropout, generator) + self.first_bias
+        hidden = features.project(self.first, self.config.input_dropout, generator, self.first_bias)
         hidden = relu_dropout(hidden, self.config.dropout, generator)
         return F.linear(hidden, self.second.t().contiguous(), self.second_bias)
 

@@ -87,7 +87,8 @@ class SignPrior(nn.Module):
 
 def labelled_pair_prior(graph: Graph, context: Tensor) -> Tensor:
     """(3,): shares of -1 and +1 among stored edges with two labels to read, one pseudo-edge of each; a third for absent."""
-    seen = torch.where(context, graph.y, -1)  # one look-up for each end instead of two
+    seen = torch.where(context, graph.y, -1)  # one look-up for each end instead of two, of small numbers
+    seen = seen.to(torch.int16) if graph.num_classes < 2**15 else seen
     first, second = seen.index_select(0, graph.edge_index[0]), seen.index_select(0, graph.edge_index[1])
     both = (first >= 0) & (second >= 0)
     same = (first == second) & both
