@@ -19,7 +19,7 @@ from spam_gnn.configured import directions_of
 from spam_gnn.features import FeatureMatrix
 from spam_gnn.graph import Graph
 from spam_gnn.inference.beliefs import sign_distribution
-from spam_gnn.inference.pieces import Blocks, features_of, node_ranges, scratch
+from spam_gnn.inference.pieces import Blocks, Rooms, features_of, node_ranges, scratch
 from spam_gnn.inference.signs import SignSource
 from spam_gnn.kernels import chosen, compile_ahead
 from spam_gnn.kernels.signed import heard_sums, squares_of
@@ -55,23 +55,24 @@ def predict_layerwise(model: SpaM, graph: Graph, seed: int, samples: int | None 
     whole = Whole.of(model.structure(graph), model.node_columns(graph))
     distribution = sign_distribution(model, whole)
     source = SignSource(model.config, whole.graph, distribution, seed, samples or model.config.predict_samples)
-    readings = [_reading(model, model.network, whole, source)]
+    rooms = Rooms()
+    readings = [_reading(model, model.network, whole, source, rooms)]
     for network in model.trusting:
         assert isinstance(network, SignedNetwork)
-        readings.append(_reading(model, network, whole, SignSource(network.config, whole.graph, None, seed, 1)))
+        readings.append(_reading(model, network, whole, SignSource(network.config, whole.graph, None, seed, 1), rooms))
     return Judgement(model.mixed(readings), distribution)
 
 
-def _reading(model: SpaM, network: SignedNetwork, whole: Whole, signs: SignSource) -> Prediction:
-    going = _Pass(model, network, whole, signs)
+def _reading(model: SpaM, network: SignedNetwork, whole: Whole, signs: SignSource, rooms: Rooms) -> Prediction:
+    going = _Pass(model, network, whole, signs, rooms)
     return going.prediction() if network.layers else going.without_messages()
 
 
 class _Pass:
     """A network of the model over one graph and its signs."""
 
-    def __init__(self, model: SpaM, network: SignedNetwork, whole: Whole, signs: SignSource) -> None:
-        self.model, self.network, self.graph, self.signs = model, network, whole.graph, signs
+    def __init__(self, model: SpaM, network: SignedNetwork, whole: Whole, signs: SignSource, rooms: Rooms) -> None:
+        self.model, self.network, self.graph, self.signs, self.rooms = model, network, whole.graph, signs, rooms
         self.position = whole.columns.get(POSITION)
         self.blocks = Blocks(whole.graph, directions_of(network.config))
         kind = chosen(network.config.kernel, network.classify_bias.device)
@@ -111,8 +112,8 @@ class _Pass:
     def _entering(self) -> tuple[_Entering, Tensor | None]:
         """The first layer's projections, shared by all samples, and H0 (1, n, hidden) where it is kept."""
         n, conv, c = self.graph.num_nodes, self.network.layers[0], self.network.config
-        out, projections = _Entering.room(conv, 1, n), conv.projections
-        kept = scratch(1, n, c.hidden) if c.encoder and c.residual else None
+        out, projections = _Entering.room(self.rooms, "first", conv, 1, n), conv.projections
+        kept = self.rooms.get("encoded", 1, n, c.hidden) if c.encoder and c.residual else None
         for rows, features, hidden in self._encoded():
             out.put(conv, rows, features.project(projections).unsqueeze(0) if hidden is None else hidden @ projections)
             if kept is not None and hidden is not None:
@@ -124,11 +125,11 @@ class _Pass:
         network, n = self.network, self.graph.num_nodes
         for place, (conv, norm) in enumerate(zip(network.layers, network.norms, strict=True)):
             if place > 0 and hidden is not None:
-                entering = _Entering.room(conv, len(samples), n)
+                entering = _Entering.room(self.rooms, "later", conv, len(samples), n)
                 for rows in node_ranges(n):
                     entering.put(conv, rows, hidden[:, rows] @ conv.projections)
             last = place + 1 == len(network.layers)
-            fresh = None if last else scratch(len(samples), n, network.config.hidden)
+            fresh = None if last else self.rooms.get(f"state {place % 2}", len(samples), n, network.config.hidden)
             squares = torch.stack([squares_of(v) for v in entering.values]) if self.compiled else None
             heard = partial(self._layer, conv, entering, squares, samples=samples)
             for rows, normed in self._normed(norm, heard, len(samples)):
@@ -147,7 +148,7 @@ class _Pass:
             for rows in self.blocks.ranges():
                 yield rows, norm(heard(rows))
             return
-        kept, moments = scratch(samples, self.graph.num_nodes, self.network.config.hidden), Moments()
+        kept, moments = self.rooms.get("heard", samples, self.graph.num_nodes, self.network.config.hidden), Moments()
         for rows in self.blocks.ranges():
             kept[:, rows] = heard(rows)
             moments.add(kept[:, rows])
@@ -194,12 +195,13 @@ class _Entering:
     own: Tensor | None
 
     @staticmethod
-    def room(conv: S2Conv, samples: int, n: int) -> _Entering:
-        width = conv.to_value.shape[1]
+    def room(rooms: Rooms, name: str, conv: S2Conv, samples: int, n: int) -> _Entering:
+        shape = (samples, n, conv.to_value.shape[1])
         return _Entering(
-            scratch(samples, n, width), None if conv.config.coder == "uniform" else scratch(samples, n, width),
-            None if conv.to_self is None else scratch(samples, n, conv.out_channels),
-        )  # fmt: skip
+            rooms.get(f"{name} values", *shape),
+            None if conv.config.coder == "uniform" else rooms.get(f"{name} targets", *shape),
+            None if conv.to_self is None else rooms.get(f"{name} self", samples, n, conv.out_channels),
+        )
 
     def put(self, conv: S2Conv, rows: slice, projected: Tensor) -> None:
         for room, part in zip((self.values, self.target, self.own), conv.parted(projected), strict=True):

@@ -29,6 +29,21 @@ def scratch(*shape: int, kind: type[np.number[Any]] = np.float32) -> Tensor:
         return torch.from_numpy(np.memmap(file, dtype=kind, mode="w+", shape=shape))
 
 
+class Rooms:
+    """Scratch arrays by name that are used again and again. To be handed a page for the first time costs the system more than
+    to write to it: with fresh files for every sample that was a tenth of a large graph's prediction, and grew with its size."""
+
+    def __init__(self) -> None:
+        self._held: dict[str, Tensor] = {}
+
+    def get(self, name: str, *shape: int) -> Tensor:
+        """Room for float32 numbers; what it held under the same name is lost."""
+        size = int(np.prod(shape))
+        if name not in self._held or len(self._held[name]) < size:
+            self._held[name] = scratch(size)
+        return self._held[name][:size].view(shape)
+
+
 def node_ranges(count: int) -> Iterator[slice]:
     """All nodes, some at a time."""
     return _ranges(count, NODES_AT_A_TIME)
