@@ -9,12 +9,13 @@ import statistics
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from scaling_parts import kept, working_place
+from scaling_parts import NotMeasured, kept, working_place
 from spam_gnn import SpaM, SpaMConfig, TrainConfig
 from spam_gnn.data import catalog
 from spam_gnn.loading.batched import BatchConfig
@@ -37,18 +38,27 @@ KINDS = {
 def measure(place: Path) -> Iterator[dict[str, Any]]:
     """Five seeds, each on a split of its own; the test nodes are predicted on the whole graph, exactly."""
     for name, protocol in GRAPHS.items():
-        runs = {kind: [one(place, name, split, kind) for split in SPLITS] for kind in KINDS}
-        for kind, rows in runs.items():
-            test, validation = ([row[key] for row in rows] for key in ("test", "validation"))
-            less = [row["test"] - other["test"] for row, other in zip(rows, runs["whole"], strict=True)]
+        runs = {kind: dict(_runs(place, name, kind)) for kind in KINDS}
+        for kind, found in runs.items():
+            if not found:
+                continue
+            test, validation, epochs = ([run[key] for run in found.values()] for key in ("test", "validation", "epochs"))
+            less = [run["test"] - runs["whole"][split]["test"] for split, run in found.items() if split in runs["whole"]]
+            spread = f" ± {statistics.stdev(test):.2f}" if len(test) > 1 else ""
             yield {
-                "graph": f"{name} ({protocol}, {len(rows)} splits)", "training": kind,
-                "test accuracy %": f"{statistics.fmean(test):.2f} ± {statistics.stdev(test):.2f}",
-                "minus whole": f"{statistics.fmean(less):+.2f} ({', '.join(f'{d:+.2f}' for d in less)})",
-                "validation %": f"{statistics.fmean(validation):.2f}",
-                "epochs": round(statistics.fmean(row["epochs"] for row in rows)),
-                "commit": ", ".join(sorted({row["commit"] for row in rows})),
+                "graph": f"{name} ({protocol})", "training": kind, "splits": len(found),
+                "test accuracy %": f"{statistics.fmean(test):.2f}{spread}",
+                "minus whole": f"{statistics.fmean(less):+.2f} ({', '.join(f'{d:+.2f}' for d in less)})" if less else "",
+                "validation %": f"{statistics.fmean(validation):.2f}", "epochs": round(statistics.fmean(epochs)),
+                "CPU s": round(statistics.fmean(run["cpu seconds"] for run in found.values())),
+                "commit": ", ".join(sorted({run["commit"] for run in found.values()})),
             }  # fmt: skip
+
+
+def _runs(place: Path, name: str, kind: str) -> Iterator[tuple[int, dict[str, Any]]]:
+    for split in SPLITS:
+        with suppress(NotMeasured):
+            yield split, one(place, name, split, kind)
 
 
 def one(place: Path, name: str, split: int, kind: str) -> dict[str, Any]:

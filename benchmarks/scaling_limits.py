@@ -10,10 +10,11 @@ import re
 import shutil
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from scaling_parts import Watched, kept, random_folder, watched, working_place
+from scaling_parts import NotMeasured, Watched, kept, random_folder, watched, working_place
 
 LIMIT = 4 * 2**30
 LABELS = 250  # per class: the time goes into memory, not into many batches
@@ -52,14 +53,18 @@ PEAKS = (
 
 def measure(place: Path) -> Iterator[dict[str, Any]]:
     """Each finishes, or is refused before anything is opened."""
-    rows = [_limited(place, number) for number in range(len(UNDER_LIMIT))]
+    rows: list[dict[str, Any]] = []
+    for number in range(len(UNDER_LIMIT)):
+        with suppress(NotMeasured):
+            rows.append(_limited(place, number))
     yield from sorted(rows, key=lambda row: float(row["whole, times the limit"]))
 
 
 def peaks(place: Path) -> Iterator[dict[str, Any]]:
     """Training without any limit."""
     for number in range(len(PEAKS)):
-        yield _peak(place, number)
+        with suppress(NotMeasured):
+            yield _peak(place, number)
 
 
 def _limited(place: Path, number: int) -> dict[str, Any]:

@@ -12,11 +12,12 @@ import math
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from scaling_parts import kept, watched, working_place
+from scaling_parts import NotMeasured, kept, watched, working_place
 from spam_gnn.checkpoint import read_tensors, write_tensors
 from spam_gnn.config import SpaMConfig
 from spam_gnn.data.entries import SPECS
@@ -59,18 +60,22 @@ def measure(place: Path) -> Iterator[dict[str, Any]]:
     before the clock starts."""
     rows: list[dict[str, Any]] = []
     for share in SHARES:
-        facts = read_facts(patents(place, share))
+        facts, found = read_facts(patents(place, share)), {}
+        for stage in STAGES:
+            with suppress(NotMeasured):
+                found[stage] = one(place, share, stage)
         row: dict[str, Any] = {"share": share, "nodes": facts.nodes, "edges": facts.edges}
-        found = {stage: one(place, share, stage) for stage in STAGES}
-        for stage, result in found.items():
-            row |= {f"{stage} s": round(result["seconds"], 1), f"{stage}, CPU s": round(result["cpu"], 1)}
+        for stage in STAGES:
+            result = found.get(stage)
+            for what, key in ((" s", "seconds"), (", CPU s", "cpu")):
+                row[f"{stage}{what}"] = round(result[key], 1) if result else ""
         row["peak GiB"] = max(result["peak"] for result in found.values())
         row["of it anonymous"] = max(result["anonymous"] for result in found.values())
         row["estimate GiB"] = round(bytes_in_batches(Sizes.of_folder(facts, MODEL), MODEL, BATCHES) / 2**30, 2)
         rows.append(row)
-        for column in (f"{stage}{what}" for stage in STAGES for what in (" s", ", CPU s")):
-            row[f"exponent, {column}"] = _exponent([r["nodes"] for r in rows], [r[column] for r in rows])
-        yield row | {"commit": ", ".join(sorted({result["commit"] for result in found.values()}))}
+        for column in (f"{stage}, CPU s" for stage in STAGES):  # wall times are those of a machine with other work on it
+            row[f"exponent, {column}"] = _exponent([(r["nodes"], r[column]) for r in rows if r[column]])
+        yield row | {"commit": ", ".join(f"{stage} {result['commit']}" for stage, result in found.items())}
 
 
 def one(place: Path, share: float, stage: str) -> dict[str, Any]:
@@ -106,11 +111,11 @@ def _inside(stage: str, folder: Path, weights: Path) -> dict[str, float]:
     return {"seconds": seconds, "cpu": cpu, "test accuracy": float(right[graph.test_mask].float().mean())}
 
 
-def _exponent(sizes: list[float], times: list[float]) -> str:
-    """Slope of log time over log size, by least squares; nothing of a single size."""
-    if len(sizes) < 2:
+def _exponent(measured: list[tuple[float, float]]) -> str:
+    """Slope of log time over log size of (size, time) pairs, by least squares; nothing of a single size."""
+    if len(measured) < 2:
         return ""
-    x, y = [math.log(s) for s in sizes], [math.log(t) for t in times]
+    x, y = [math.log(size) for size, _ in measured], [math.log(seconds) for _, seconds in measured]
     mx, my = sum(x) / len(x), sum(y) / len(y)
     return f"{sum((a - mx) * (b - my) for a, b in zip(x, y, strict=True)) / sum((a - mx) ** 2 for a in x):.2f}"
 

@@ -31,7 +31,7 @@ _PROCESS = 400.0 * 2**20  # Python, torch, numba and their buffers
 _EPOCH = {"node": 2234.0, "edge": 155.0, "value": 13.5, "state": 4.94, "flow": 7.1, "sign": 32.0, "message": 70.0}
 _FORWARD = 0.31  # of that without gradients, as in validation: 0.27 to 0.31 in three measured peaks
 # Bytes of an exact prediction in pieces and of writing its tables: of its pieces, and per node, stored edge that the measures
-# look at, (class, node) and (sample, class, node).
+# look at, (class, node) and (sample, class, node), where each trusting network counts as a sample.
 _RESULT = {"start": 80.0 * 2**20, "node": 150.0, "edge": 102.0, "belief": 24.0, "probability": 10.0}
 MOST_EDGES = 4_000_000  # stored edges that the measures and the report look at; of more, an excerpt of that size
 
@@ -125,12 +125,13 @@ def bytes_in_batches(sizes: Sizes, c: SpaMConfig, batches: BatchConfig) -> float
     seen = min(sizes.validated, batches.val_limit) + min(sizes.labelled, TRAIN_LOOKED_AT) if sizes.validated else sizes.nodes
     looked = _PROCESS + _FORWARD * (bytes_whole(_batch(sizes, batches, seen), alone) - _PROCESS)
     batch = max(batch, looked) + _bytes_of_position(sizes, c)
+    readings = c.predict_samples + len(c.further(sizes.features))
     result = _PROCESS + (
         _RESULT["start"]
         + _RESULT["node"] * sizes.nodes
         + _RESULT["edge"] * min(sizes.edges, MOST_EDGES)
         + _RESULT["belief"] * sizes.classes * sizes.nodes
-        + _RESULT["probability"] * c.predict_samples * sizes.classes * sizes.nodes
+        + _RESULT["probability"] * readings * sizes.classes * sizes.nodes
     )
     result += _bytes_of_position(sizes, c)
     held = 0.0 if sizes.mapped else 4.0 * sizes.values + 24.0 * sizes.edges

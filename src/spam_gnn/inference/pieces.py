@@ -18,12 +18,12 @@ from spam_gnn.loading.neighbourhoods import Neighbourhoods
 from spam_gnn.structure import Messages
 
 NODES_AT_A_TIME, EDGES_AT_A_TIME = 1 << 14, 1 << 16
-_IN_MEMORY = 1 << 24  # numbers; larger arrays live in an unnamed file, whose pages the system may give back
+_IN_MEMORY = 1 << 24  # bytes; larger arrays live in an unnamed file, whose pages the system may give back
 
 
 def scratch(*shape: int, kind: type[np.number[Any]] = np.float32) -> Tensor:
     """Room for numbers that are kept of all nodes or edges; a large one is backed by a file that has no name."""
-    if np.prod(shape) <= _IN_MEMORY:
+    if np.prod(shape) * np.dtype(kind).itemsize <= _IN_MEMORY:
         return torch.from_numpy(np.empty(shape, kind))
     with tempfile.TemporaryFile(prefix="spam-gnn-") as file:
         return torch.from_numpy(np.memmap(file, dtype=kind, mode="w+", shape=shape))
