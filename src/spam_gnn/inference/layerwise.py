@@ -110,12 +110,12 @@ class _Pass:
             yield rows, features, self.network.encode(features, here, None, position)
 
     def _entering(self) -> tuple[_Entering, Tensor | None]:
-        """The first layer's projections, shared by all samples, and H0 (1, n, hidden) where it is kept."""
+        """What enters the first layer, shared by all samples, and H0 (1, n, hidden) where it is kept."""
         n, conv, c = self.graph.num_nodes, self.network.layers[0], self.network.config
-        out, projections = _Entering.room(self.rooms, "first", conv, 1, n), conv.projections
-        kept = self.rooms.get("encoded", 1, n, c.hidden) if c.encoder and c.residual else None
+        kept = self.rooms.get("encoded", 1, n, c.hidden) if c.encoder and (c.residual or conv.to_self is not None) else None
+        out = _Entering.room(self.rooms, "first", conv, 1, n, kept)
         for rows, features, hidden in self._encoded():
-            out.put(conv, rows, features.project(projections).unsqueeze(0) if hidden is None else hidden @ projections)
+            out.put(conv, rows, features if hidden is None else hidden)
             if kept is not None and hidden is not None:
                 kept[:, rows] = hidden
         return out, kept
@@ -125,9 +125,9 @@ class _Pass:
         network, n = self.network, self.graph.num_nodes
         for place, (conv, norm) in enumerate(zip(network.layers, network.norms, strict=True)):
             if place > 0 and hidden is not None:
-                entering = _Entering.room(self.rooms, "later", conv, len(samples), n)
+                entering = _Entering.room(self.rooms, "later", conv, len(samples), n, hidden)
                 for rows in node_ranges(n):
-                    entering.put(conv, rows, hidden[:, rows] @ conv.projections)
+                    entering.put(conv, rows, hidden[:, rows])
             last = place + 1 == len(network.layers)
             fresh = None if last else self.rooms.get(f"state {place % 2}", len(samples), n, network.config.hidden)
             squares = torch.stack([squares_of(v) for v in entering.values]) if self.compiled else None
@@ -170,13 +170,13 @@ class _Pass:
         signs = self.signs.of(edges, samples)
         values = entering.values.index_select(1, block.nodes)
         target = values if entering.target is None else entering.target.index_select(1, block.nodes)
-        own = None if entering.own is None else entering.own[:, rows]
-        return conv.pass_parts(values, target, own, tuple(neighbours), signs, block.rows).hidden
+        return conv.pass_parts(values, target, entering.self_part(conv, rows), tuple(neighbours), signs, block.rows).hidden
 
     def _compiled_layer(self, conv: S2Conv, entering: _Entering, squares: Tensor, rows: slice, samples: range) -> Tensor:
         """The same where the compiled loops look up who is heard: nothing is gathered, and only listeners get sums."""
         values, target = entering.values, (entering.values if entering.target is None else entering.target)[:, rows]
-        out = conv.bias if entering.own is None else entering.own[:, rows] + conv.bias
+        own = entering.self_part(conv, rows)
+        out = conv.bias if own is None else own + conv.bias
         for way, (messages, edges) in enumerate(self.blocks.arrivals(rows)):
             coder, signs = conv.coders[way], self.signs.of(edges, samples)
             steps, penalty = (coder.steps, coder.penalty) if isinstance(coder, UnrolledCoder) else (0, conv.bias.new_zeros(()))
@@ -187,23 +187,33 @@ class _Pass:
 
 @dataclass(frozen=True, eq=False)
 class _Entering:
-    """A layer's projections of all nodes, kept apart, so that a block gathers only what is heard: values (K or 1, n, d_val),
-    targets where the coder looks at them, and the self part."""
+    """What a layer reads of all nodes, kept apart, so that a block gathers only what is heard: values (K or 1, n, d_val),
+    targets where the coder looks at them, and what the self part is made of: hidden states, or where the first layer reads the
+    features itself, the product."""
 
     values: Tensor
     target: Tensor | None
     own: Tensor | None
+    hidden: Tensor | None
 
     @staticmethod
-    def room(rooms: Rooms, name: str, conv: S2Conv, samples: int, n: int) -> _Entering:
+    def room(rooms: Rooms, name: str, conv: S2Conv, samples: int, n: int, hidden: Tensor | None) -> _Entering:
         shape = (samples, n, conv.to_value.shape[1])
         return _Entering(
             rooms.get(f"{name} values", *shape),
             None if conv.config.coder == "uniform" else rooms.get(f"{name} targets", *shape),
-            None if conv.to_self is None else rooms.get(f"{name} self", samples, n, conv.out_channels),
+            None if conv.to_self is None or hidden is not None else rooms.get(f"{name} self", samples, n, conv.out_channels),
+            hidden,
         )
 
-    def put(self, conv: S2Conv, rows: slice, projected: Tensor) -> None:
-        for room, part in zip((self.values, self.target, self.own), conv.parted(projected), strict=True):
-            if room is not None and part is not None:
-                room[:, rows] = part
+    def put(self, conv: S2Conv, rows: slice, entering: Tensor | FeatureMatrix) -> None:
+        for room, weight in ((self.values, conv.to_value), (self.target, conv.to_target), (self.own, conv.to_self)):
+            if room is not None and weight is not None:
+                room[:, rows] = entering @ weight if isinstance(entering, Tensor) else entering.project(weight)
+
+    def self_part(self, conv: S2Conv, rows: slice) -> Tensor | None:
+        """W_self h of a range of nodes, if the layer has one: made where it is needed, since a table of it would be written and
+        read as often as one of what is heard."""
+        if conv.to_self is None or self.hidden is None:
+            return None if self.own is None else self.own[:, rows]
+        return self.hidden[:, rows] @ conv.to_self
