@@ -30,6 +30,7 @@ _PROCESS = 400.0 * 2**20  # Python, torch, numba and their buffers
 # without layers, (sample, edge), (class, edge).
 _EPOCH = {"node": 2234.0, "edge": 155.0, "value": 13.5, "state": 4.94, "flow": 7.1, "sign": 32.0, "message": 70.0}
 _FORWARD = 0.31  # of that without gradients, as in validation: 0.27 to 0.31 in three measured peaks
+_KEPT = 512.0 * 2**20  # the most that the compiled loops keep of a training batch for the next (`kernels/memory.py`)
 # Bytes of an exact prediction in pieces and of writing its tables: of its pieces, and per node, stored edge that the measures
 # look at, (class, node) and (sample, class, node), where each trusting network counts as a sample.
 _RESULT = {"start": 80.0 * 2**20, "node": 150.0, "edge": 102.0, "belief": 24.0, "probability": 10.0}
@@ -122,8 +123,9 @@ def bytes_in_batches(sizes: Sizes, c: SpaMConfig, batches: BatchConfig) -> float
     """Peak of training in batches, of the validation after it, or of the exact prediction, whichever is largest."""
     alone = replace(c, position="off")
     batch = bytes_whole(_batch(sizes, batches, sizes.labelled or sizes.nodes), alone)
+    kept = min(batch - _PROCESS, _KEPT)  # stays beside the validation, whose blocks have other sizes
     seen = min(sizes.validated, batches.val_limit) + min(sizes.labelled, TRAIN_LOOKED_AT) if sizes.validated else sizes.nodes
-    looked = _PROCESS + _FORWARD * (bytes_whole(_batch(sizes, batches, seen), alone) - _PROCESS)
+    looked = _PROCESS + kept + _FORWARD * (bytes_whole(_batch(sizes, batches, seen), alone) - _PROCESS)
     batch = max(batch, looked) + _bytes_of_position(sizes, c)
     readings = c.predict_samples + len(c.further(sizes.features))
     result = _PROCESS + (

@@ -22,6 +22,7 @@ from spam_gnn.inference.beliefs import sign_distribution
 from spam_gnn.inference.pieces import Blocks, Rooms, features_of, node_ranges, scratch
 from spam_gnn.inference.signs import SignSource
 from spam_gnn.kernels import chosen, compile_ahead
+from spam_gnn.kernels.memory import give_back
 from spam_gnn.kernels.signed import heard_sums, squares_of
 from spam_gnn.layer import S2Conv
 from spam_gnn.loading.cut import Whole
@@ -52,6 +53,7 @@ def predict_layerwise(model: SpaM, graph: Graph, seed: int, samples: int | None 
     """
     with torch.enable_grad():  # it tries a backward pass
         compile_ahead(model.config.kernel, str(model.network.classify_bias.device))
+    give_back()  # what training kept for its next batch: a graph that is taken in pieces leaves no room to spare
     whole = Whole.of(model.structure(graph), model.node_columns(graph))
     distribution = sign_distribution(model, whole)
     source = SignSource(model.config, whole.graph, distribution, seed, samples or model.config.predict_samples)
