@@ -69,8 +69,8 @@ def measure(place: Path) -> Iterator[dict[str, Any]]:
             result = found.get(stage)
             for what, key in ((" s", "seconds"), (", CPU s", "cpu")):
                 row[f"{stage}{what}"] = round(result[key], 1) if result else ""
-        row["peak GiB"] = max(result["peak"] for result in found.values())
-        row["of it anonymous"] = max(result["anonymous"] for result in found.values())
+            for what, key in (("peak GiB", "peak"), ("anonymous GiB", "anonymous")):
+                row[f"{stage}, {what}"] = result.get(key, "") if result else ""
         row["estimate GiB"] = round(bytes_in_batches(Sizes.of_folder(facts, MODEL), MODEL, BATCHES) / 2**30, 2)
         rows.append(row)
         for column in (f"{stage}, CPU s" for stage in STAGES):  # wall times are those of a machine with other work on it
