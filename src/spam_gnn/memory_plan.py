@@ -103,7 +103,7 @@ class Plan:
 def bytes_whole(sizes: Sizes, c: SpaMConfig) -> float:
     """Peak of training on the whole graph and predicting it at once."""
     samples = max(c.samples, 1)
-    # reasoned, not measured: a pass of a trusting network holds what the judging one holds of a single sample
+    # reasoned: a pass of a trusting network holds what the judging one holds of a single sample; `limit` holds it against runs
     passes = c.passes(sizes.labelled, sizes.nodes - sizes.labelled) if sizes.labelled else 1
     states = (_EPOCH["state"] * c.layers + _EPOCH["flow"]) * samples + sum(
         (passes if network.layers else 1) * (_EPOCH["state"] * network.layers + _EPOCH["flow"])
