@@ -29,6 +29,7 @@ _PROCESS = 400.0 * 2**20  # Python, torch, numba and their buffers
 # Bytes of a training epoch and a validation per: node, stored edge, stored feature value, (sample, node, unit, layer), the same
 # without layers, (sample, edge), (class, edge).
 _EPOCH = {"node": 2234.0, "edge": 155.0, "value": 13.5, "state": 4.94, "flow": 7.1, "sign": 32.0, "message": 70.0}
+_DROPPED = 5.0  # bytes of a stored feature value, with its mask, that every further pass over the features drops anew
 _FORWARD = 0.31  # of that without gradients, as in validation: 0.27 to 0.31 in three measured peaks
 _KEPT = 512.0 * 2**20  # the most that the compiled loops keep of a training batch for the next (`kernels/memory.py`)
 # Bytes of an exact prediction in pieces and of writing its tables: of its pieces, and per node, stored edge that the measures
@@ -104,15 +105,16 @@ def bytes_whole(sizes: Sizes, c: SpaMConfig) -> float:
     """Peak of training on the whole graph and predicting it at once."""
     samples = max(c.samples, 1)
     # reasoned: a pass of a trusting network holds what the judging one holds of a single sample; `limit` holds it against runs
-    passes = c.passes(sizes.labelled, sizes.nodes - sizes.labelled) if sizes.labelled else 1
+    most = c.passes(sizes.labelled, sizes.nodes - sizes.labelled) if sizes.labelled else 1
+    passes = [(most if network.layers else 1, network) for network in c.further(sizes.features)]
     states = (_EPOCH["state"] * c.layers + _EPOCH["flow"]) * samples + sum(
-        (passes if network.layers else 1) * (_EPOCH["state"] * network.layers + _EPOCH["flow"])
-        for network in c.further(sizes.features)
+        times * (_EPOCH["state"] * network.layers + _EPOCH["flow"]) for times, network in passes
     )
+    drops = sum(times for times, network in passes if network.of_features(sizes.features, network.dropout) > 0.0)
     return _PROCESS + _bytes_of_position(sizes, c) + (
         _EPOCH["node"] * sizes.nodes
         + _EPOCH["edge"] * sizes.edges
-        + _EPOCH["value"] * sizes.values
+        + (_EPOCH["value"] + _DROPPED * drops) * sizes.values
         + states * sizes.nodes * c.hidden
         + _EPOCH["sign"] * samples * sizes.edges
         + _EPOCH["message"] * sizes.classes * sizes.edges
