@@ -27,7 +27,7 @@ import scaling_limits
 import scaling_processes
 import scaling_sizes
 from scaling_parts import ONLY_KEPT, working_place
-from table import provenance
+from table import machine, provenance
 
 HERE = Path(__file__).parent
 PARTS: dict[str, tuple[str, Callable[[Path], Iterable[dict[str, Any]]]]] = {
@@ -51,9 +51,14 @@ def main() -> None:
         rows: list[dict[str, Any]] = []
         for row in PARTS[name][1](place):
             rows.append(row)
-            found[name] = {"measured": provenance(), "rows": rows}
+            found[name] = {"measured": _measured(row), "rows": rows}
             stored.write_text(json.dumps(found, indent=1) + "\n")
             (HERE / "scaling.md").write_text(page(found))
+
+
+def _measured(row: dict[str, Any]) -> str:
+    """Where and at which commit; rows that say that themselves may be of several."""
+    return f"Each row was measured at its commit, {machine()}, beside other work." if "commit" in row else provenance()
 
 
 def page(found: dict[str, Any]) -> str:
