@@ -9,12 +9,14 @@ and the page `benchmarks/scaling.md` anew.
     python benchmarks/scaling.py memory      # peaks that the coefficients of the memory plan are fitted to
 
 Large graphs, and single measurements of the long parts, are kept in `$SPAM_GNN_SCALING` (a folder; the system's temporary one
-by default): started again, a part goes on where it was stopped.
+by default): started again, a part goes on where it was stopped. With `--kept` nothing is measured: the page is made of what
+there is.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -24,8 +26,8 @@ import scaling_accuracy
 import scaling_limits
 import scaling_processes
 import scaling_sizes
-from scaling_parts import working_place
-from table import provenance
+from scaling_parts import ONLY_KEPT, working_place
+from table import machine, provenance
 
 HERE = Path(__file__).parent
 PARTS: dict[str, tuple[str, Callable[[Path], Iterable[dict[str, Any]]]]] = {
@@ -39,7 +41,9 @@ PARTS: dict[str, tuple[str, Callable[[Path], Iterable[dict[str, Any]]]]] = {
 
 
 def main() -> None:
-    asked = sys.argv[1:] or list(PARTS)
+    asked = [word for word in sys.argv[1:] if word != "--kept"] or list(PARTS)
+    if "--kept" in sys.argv:
+        os.environ[ONLY_KEPT] = "1"
     place = working_place()
     stored = HERE / "scaling.json"
     found: dict[str, Any] = json.loads(stored.read_text()) if stored.exists() else {}
@@ -47,9 +51,14 @@ def main() -> None:
         rows: list[dict[str, Any]] = []
         for row in PARTS[name][1](place):
             rows.append(row)
-            found[name] = {"measured": provenance(), "rows": rows}
+            found[name] = {"measured": _measured(row), "rows": rows}
             stored.write_text(json.dumps(found, indent=1) + "\n")
             (HERE / "scaling.md").write_text(page(found))
+
+
+def _measured(row: dict[str, Any]) -> str:
+    """Where and at which commit; rows that say that themselves may be of several."""
+    return f"Each row was measured at its commit, {machine()}, beside other work." if "commit" in row else provenance()
 
 
 def page(found: dict[str, Any]) -> str:

@@ -23,6 +23,7 @@ from spam_gnn.files import write_json
 from spam_gnn.graph import Graph
 from table import commit, source_changed
 
+ONLY_KEPT = "SPAM_GNN_SCALING_KEPT"  # set where nothing new is to be measured
 _LIMITED = """
 import os, resource, sys
 resource.setrlimit(resource.RLIMIT_DATA, (int(sys.argv[1]),) * 2)
@@ -37,9 +38,15 @@ def working_place() -> Path:
     return place
 
 
+class NotMeasured(Exception):
+    """Nothing is kept of a measurement, and only what is kept was asked for (`scaling.py --kept`)."""
+
+
 def kept(path: Path, make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
     """What was measured before, or is now, with the commit it was measured at: a long part may be stopped at any moment."""
     if not path.exists():
+        if ONLY_KEPT in os.environ:
+            raise NotMeasured(path.stem)
         found = make() | {"commit": commit() + (" changed" if source_changed() else "")}
         write_json(path, found)
     return json.loads(path.read_text())

@@ -31,8 +31,13 @@ def source_changed() -> bool:
 def provenance() -> str:
     """One line: commit (and whether the tree was changed since), cores, Python, torch."""
     changed = " with uncommitted changes" if source_changed() else ""
-    return (f"Measured at commit {commit()}{changed}, {platform.machine()}, {torch.get_num_threads()} thread(s), "
-            f"Python {platform.python_version()}, torch {torch.__version__}.")  # fmt: skip
+    return f"Measured at commit {commit()}{changed}, {machine()}."
+
+
+def machine() -> str:
+    """What all measurements of a process have in common."""
+    threads = f"{torch.get_num_threads()} thread(s)"
+    return f"{platform.machine()}, {threads}, Python {platform.python_version()}, torch {torch.__version__}"
 
 
 def write_table(name: str, title: str, about: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:

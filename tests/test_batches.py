@@ -20,6 +20,7 @@ from spam_gnn.loading.clusters import Clusters
 from spam_gnn.loading.cut import Chosen, Whole
 from spam_gnn.loading.sampler import LibrarySampler, NeighbourSampler, make_sampler
 from spam_gnn.position import PositionShape
+from spam_gnn.posterior import BeliefPosterior
 from spam_gnn.posterior.base import edge_evidence
 from spam_gnn.team import Alone
 from spam_gnn.training import fit
@@ -127,6 +128,18 @@ def test_evidence_and_signs_of_an_edge_are_those_of_the_whole_graph():
     torch.testing.assert_close(edge_evidence(piece.graph), edge_evidence(prepared)[edges])
     outcomes = [model(g, g.train_mask, seed=0, samples=3) for g in (piece.graph, prepared)]
     assert torch.equal(outcomes[0].signs.positive, outcomes[1].signs.positive[:, edges])
+
+
+@pytest.mark.parametrize("turn", [lambda graph: graph, directed])
+def test_sampled_neighbours_are_believed_as_far_as_all_together(turn):
+    graph = turn(csbm(nodes=200, degree=20.0, seed=1))
+    model = SpaM(graph.num_features, 3, SpaMConfig(directions="both", **QUIET))
+    assert isinstance(model.posterior, BeliefPosterior)
+    whole = Whole.of(graph)
+    found = sampled(graph, (3, 3), [5, 7, 9])
+    batch = whole.cut(Chosen(found.node, found.row, found.col, found.edge), torch.arange(len(found.node)) < 3, 0)
+    heard = [model.posterior._weight(g) * g.edge_ends for g in (batch, graph)]
+    torch.testing.assert_close(heard[0], heard[1][found.node], atol=0, rtol=1e-4)
 
 
 def test_every_target_is_a_seed_once_and_weights_add_up():

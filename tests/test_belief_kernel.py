@@ -10,7 +10,7 @@ from conftest import tiny_graph
 from spam_gnn.data.synthetic import csbm
 from spam_gnn.graph import Graph
 from spam_gnn.kernels import compiled
-from spam_gnn.kernels.belief import propagate
+from spam_gnn.kernels.belief import propagate, propagate_into
 from spam_gnn.kernels.elementary import exp, log
 from spam_gnn.posterior import BeliefConfig, BeliefPosterior
 from spam_gnn.posterior.base import edge_evidence
@@ -150,5 +150,7 @@ def test_without_a_gradient_the_result_is_the_same():
     with torch.no_grad():
         log_u = torch.log_softmax(logits, -1)
         operands = (posterior._sign_weights(log_u, graph), posterior._rest(edge_evidence(graph)), posterior._weight(graph), 3)
-        for a, b in zip(with_gradient, propagate(mirrored(graph), log_u, *operands), strict=True):
+        elsewhere = propagate_into(torch.empty, mirrored(graph), log_u, *operands)
+        for a, b, c in zip(with_gradient, propagate(mirrored(graph), log_u, *operands), elsewhere, strict=True):
             assert torch.equal(a, b)
+            assert torch.equal(a, c)

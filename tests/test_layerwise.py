@@ -56,6 +56,7 @@ def test_equal_to_the_whole_graph_at_once(name):
     {"directions": "both"}, {"directions": "out"}, {"directions": "in"}, {"directions": "undirected"},
     {"directions": "both", "belief_rounds": 0}, {"residual": True, "norm": "layer", "layers": 3},
     {"residual": True, "norm": "columns", "layers": 3}, {"few_features": 100, "deep_layers": 4}, {"belief_rounds": 4},
+    {"belief_rounds": 0}, {"directions": "both", "belief_rounds": 3},
     {"preset": "paper"}, {"preset": "paper", "posterior": "similarity"}, {"posterior": "gcn", "directions": "both"},
     {"coder": "unrolled"}, {"position": "on"}, {"position": "on", "directions": "both"}, {"posterior": "none", "layers": 0},
 ])  # fmt: skip
@@ -67,6 +68,24 @@ def test_sparse_features():
     graph = csbm(nodes=60, seed=5)
     x = (graph.x * (graph.x.abs() > 1.8)).abs().to_sparse_csr()
     compare(Graph.build(x, graph.edge_index, graph.y, train_mask=graph.train_mask, directed=False))
+
+
+@pytest.mark.parametrize("rounds", [0, 1, 3])
+def test_both_directions_of_an_edge_are_judged_alike(rounds):
+    graph = csbm(nodes=60, seed=7)
+    model = SpaM(graph.num_features, graph.num_classes, SpaMConfig(**{**SMALL, "belief_rounds": rounds}), 1)
+    model.begin(graph, 0)
+    found = predict_layerwise(model, graph, seed=0).distribution
+    assert found is not None
+    assert torch.equal(found.log_prob, found.log_prob[graph.reverse])
+
+
+def test_rooms_are_used_again():
+    rooms = pieces.Rooms()
+    first = rooms.get("state", 3, 4).fill_(1.0)
+    assert rooms.get("state", 2, 5).data_ptr() == first.data_ptr()
+    assert rooms.get("other", 3, 4).data_ptr() != first.data_ptr()
+    assert rooms.get("state", 5, 5).shape == (5, 5)
 
 
 def test_large_scratch_lives_in_a_file(monkeypatch):

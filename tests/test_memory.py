@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 
+import numpy as np
 import torch
 
 from spam_gnn.kernels.memory import LARGEST, LINE, SMALLEST, Blocks, fresh
@@ -63,3 +64,10 @@ def test_no_more_is_kept_than_the_limit_and_small_tensors_are_left_to_the_alloca
 def test_tensors_begin_with_a_cache_line():
     blocks = Blocks()
     assert all(fresh(SIDE * size, 1, like=LIKE, blocks=blocks).data_ptr() % LINE == 0 for size in (1, 2, 3))
+
+
+def test_kept_blocks_can_be_let_go():
+    blocks = Blocks()
+    blocks.give(np.empty(2 * SMALLEST, np.uint8))
+    blocks.let_go()
+    assert blocks.free == []

@@ -59,6 +59,13 @@ def test_estimates_grow_with_what_they_should():
     assert bytes_in_batches(large, C, clusters) < bytes_in_batches(large, C, BatchConfig(clusters=10, joined=2))
 
 
+def test_networks_that_drop_features_anew_hold_them_anew():
+    wide, alone = Sizes(20_000, 160_000, 20_000 * 3000, 4, True, features=3000), replace(C, trusted=())
+    assert bytes_whole(wide, C) - bytes_whole(wide, alone) > 2 * 4 * wide.values
+    few = replace(wide, features=8)  # of few features none is dropped
+    assert bytes_whole(few, C) - bytes_whole(few, alone) < 4 * wide.values
+
+
 def test_a_graph_in_memory_is_measured():
     graph = csbm(nodes=60, seed=0)
     parts = (int(mask.sum()) for mask in (graph.train_mask, graph.val_mask))

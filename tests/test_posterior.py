@@ -244,5 +244,5 @@ def test_an_edge_counts_as_much_as_a_label_in_a_batch_too():
     labels, edges = int(graph.train_mask.sum()), graph.num_edges // 2
     assert edges_per_label(graph) == pytest.approx(edges / labels)
     assert edges_per_label(replace(graph, directed=True)) == pytest.approx(2 * edges / labels)
-    batch = replace(tiny_graph(0), part=Whole.of(graph).part(graph.train_mask, 0))
+    batch = replace(tiny_graph(0), part=Whole.of(graph).part(torch.arange(graph.num_nodes), graph.train_mask, 0))
     assert edges_per_label(batch) == pytest.approx(edges / labels)

@@ -29,9 +29,11 @@ _PROCESS = 400.0 * 2**20  # Python, torch, numba and their buffers
 # Bytes of a training epoch and a validation per: node, stored edge, stored feature value, (sample, node, unit, layer), the same
 # without layers, (sample, edge), (class, edge).
 _EPOCH = {"node": 2234.0, "edge": 155.0, "value": 13.5, "state": 4.94, "flow": 7.1, "sign": 32.0, "message": 70.0}
+_DROPPED = 5.0  # bytes of a stored feature value, with its mask, that every further pass over the features drops anew
 _FORWARD = 0.31  # of that without gradients, as in validation: 0.27 to 0.31 in three measured peaks
+_KEPT = 512.0 * 2**20  # the most that the compiled loops keep of a training batch for the next (`kernels/memory.py`)
 # Bytes of an exact prediction in pieces and of writing its tables: of its pieces, and per node, stored edge that the measures
-# look at, (class, node) and (sample, class, node).
+# look at, (class, node) and (sample, class, node), where each trusting network counts as a sample.
 _RESULT = {"start": 80.0 * 2**20, "node": 150.0, "edge": 102.0, "belief": 24.0, "probability": 10.0}
 MOST_EDGES = 4_000_000  # stored edges that the measures and the report look at; of more, an excerpt of that size
 
@@ -102,16 +104,17 @@ class Plan:
 def bytes_whole(sizes: Sizes, c: SpaMConfig) -> float:
     """Peak of training on the whole graph and predicting it at once."""
     samples = max(c.samples, 1)
-    # reasoned, not measured: a pass of a trusting network holds what the judging one holds of a single sample
-    passes = c.passes(sizes.labelled, sizes.nodes - sizes.labelled) if sizes.labelled else 1
+    # reasoned: a pass of a trusting network holds what the judging one holds of a single sample; `limit` holds it against runs
+    most = c.passes(sizes.labelled, sizes.nodes - sizes.labelled) if sizes.labelled else 1
+    passes = [(most if network.layers else 1, network) for network in c.further(sizes.features)]
     states = (_EPOCH["state"] * c.layers + _EPOCH["flow"]) * samples + sum(
-        (passes if network.layers else 1) * (_EPOCH["state"] * network.layers + _EPOCH["flow"])
-        for network in c.further(sizes.features)
+        times * (_EPOCH["state"] * network.layers + _EPOCH["flow"]) for times, network in passes
     )
+    drops = sum(times for times, network in passes if network.of_features(sizes.features, network.dropout) > 0.0)
     return _PROCESS + _bytes_of_position(sizes, c) + (
         _EPOCH["node"] * sizes.nodes
         + _EPOCH["edge"] * sizes.edges
-        + _EPOCH["value"] * sizes.values
+        + (_EPOCH["value"] + _DROPPED * drops) * sizes.values
         + states * sizes.nodes * c.hidden
         + _EPOCH["sign"] * samples * sizes.edges
         + _EPOCH["message"] * sizes.classes * sizes.edges
@@ -122,15 +125,17 @@ def bytes_in_batches(sizes: Sizes, c: SpaMConfig, batches: BatchConfig) -> float
     """Peak of training in batches, of the validation after it, or of the exact prediction, whichever is largest."""
     alone = replace(c, position="off")
     batch = bytes_whole(_batch(sizes, batches, sizes.labelled or sizes.nodes), alone)
+    kept = min(batch - _PROCESS, _KEPT)  # stays beside the validation, whose blocks have other sizes
     seen = min(sizes.validated, batches.val_limit) + min(sizes.labelled, TRAIN_LOOKED_AT) if sizes.validated else sizes.nodes
-    looked = _PROCESS + _FORWARD * (bytes_whole(_batch(sizes, batches, seen), alone) - _PROCESS)
+    looked = _PROCESS + kept + _FORWARD * (bytes_whole(_batch(sizes, batches, seen), alone) - _PROCESS)
     batch = max(batch, looked) + _bytes_of_position(sizes, c)
+    readings = c.predict_samples + len(c.further(sizes.features))
     result = _PROCESS + (
         _RESULT["start"]
         + _RESULT["node"] * sizes.nodes
         + _RESULT["edge"] * min(sizes.edges, MOST_EDGES)
         + _RESULT["belief"] * sizes.classes * sizes.nodes
-        + _RESULT["probability"] * c.predict_samples * sizes.classes * sizes.nodes
+        + _RESULT["probability"] * readings * sizes.classes * sizes.nodes
     )
     result += _bytes_of_position(sizes, c)
     held = 0.0 if sizes.mapped else 4.0 * sizes.values + 24.0 * sizes.edges

@@ -17,6 +17,7 @@ class Part:
         labelled, others: how many nodes of the whole graph have a training label, and how many have none.
         edges: of the whole graph, as it stores them (an undirected one twice).
         evidence: (2, 2), mean and spread over all edges of the whole graph, of feature similarity and of log degrees.
+        degree: (n,), how many neighbours each node of the batch has in the whole graph, 1 where it has none.
     """
 
     counted: Tensor
@@ -25,3 +26,4 @@ class Part:
     others: int
     edges: int
     evidence: Tensor
+    degree: Tensor

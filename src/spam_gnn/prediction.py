@@ -7,6 +7,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+_AT_A_TIME = 1 << 24  # numbers of all samples that are averaged together
+
 
 @dataclass(frozen=True, eq=False)
 class Prediction:
@@ -35,7 +37,7 @@ class Prediction:
     @property
     def log_marginal(self) -> Tensor:
         """(n, C): log sum_k w_k p(y | X, Z^(k)), the paper's averaged predictive distribution."""
-        return torch.logsumexp(self.log_prob + self.log_weight[:, None, None], dim=0)
+        return _averaged(self.log_prob, self.log_weight)
 
     @property
     def probability(self) -> Tensor:
@@ -55,7 +57,7 @@ class Prediction:
     @property
     def aleatoric(self) -> Tensor:
         """(n,): average entropy under a known graph, what no better graph could remove."""
-        return (self.log_weight.exp()[:, None] * _entropy(self.log_prob)).sum(0)
+        return (self.log_weight.exp()[:, None] * torch.stack([_entropy(log_prob) for log_prob in self.log_prob])).sum(0)
 
     @property
     def structural(self) -> Tensor:
@@ -75,9 +77,16 @@ class Prediction:
         parts = zip(self.log_prob.split(sizes), self.log_weight.split(sizes), strict=True)
         shares = [(prob, weight, torch.logsumexp(weight, 0)) for prob, weight in parts]
         return torch.stack([
-            share.exp() * _entropy(torch.logsumexp(prob + (weight - share)[:, None, None], dim=0))
+            share.exp() * _entropy(_averaged(prob, weight - share))
             for prob, weight, share in shares if bool(share > -torch.inf)
         ]).sum(0)  # fmt: skip
+
+
+def _averaged(log_prob: Tensor, log_weight: Tensor) -> Tensor:
+    """(n, C): log sum_k w_k p_k; of many nodes some at a time, so that nothing as large as all samples is made."""
+    parts = log_prob.split(max(1, _AT_A_TIME // max(log_prob.shape[0] * log_prob.shape[2], 1)), 1)
+    found = [torch.logsumexp(part + log_weight[:, None, None], dim=0) for part in parts]
+    return found[0] if len(found) == 1 else torch.cat(found)
 
 
 def _entropy(log_prob: Tensor) -> Tensor:

@@ -31,7 +31,7 @@ from spam_gnn.training import TrainState
 VERDICTS = ("opposes", "noise", "helps")
 RESULTS = ("history.csv", "predictions.csv", "edges.csv", "report.html")  # what `write_results` leaves in a folder
 ALL = slice(None)
-_LINES = 200_000  # of a table, written at a time
+_LINES, _CELLS = 200_000, 2_000_000  # of a table, written at a time
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,12 +64,11 @@ def prediction_table(prediction: Prediction, graph: Graph, rows: slice = ALL) ->
     prediction = prediction if rows == ALL else replace(prediction, log_prob=prediction.log_prob[:, rows])
     probability = prediction.probability.numpy()
     labels = prediction.label.tolist()
-    frame = pd.DataFrame({"id": node_names(graph, rows), "prediction": [graph.class_names[c] for c in labels]})
-    for c, name in enumerate(graph.class_names):
-        frame[f"p_{name}"] = probability[:, c]
-    frame["total_uncertainty"] = prediction.total.numpy()
-    frame["structural_uncertainty"] = prediction.structural.numpy()
-    return frame
+    return pd.DataFrame({
+        "id": node_names(graph, rows), "prediction": [graph.class_names[c] for c in labels],
+        **{f"p_{name}": probability[:, c] for c, name in enumerate(graph.class_names)},
+        "total_uncertainty": prediction.total.numpy(), "structural_uncertainty": prediction.structural.numpy(),
+    })  # fmt: skip
 
 
 def listed_edges(graph: Graph, first: int = 0, last: int | None = None) -> torch.Tensor:
@@ -129,8 +128,9 @@ def _write_csv(path: Path, frames: Iterable[pd.DataFrame]) -> None:
 
 def write_predictions(path: Path, prediction: Prediction, graph: Graph) -> None:
     """The prediction table of all nodes as CSV."""
-    begins = range(0, max(graph.num_nodes, 1), _LINES)
-    _write_csv(path, (prediction_table(prediction, graph, slice(a, min(a + _LINES, graph.num_nodes))) for a in begins))
+    lines = max(1, min(_LINES, _CELLS // graph.num_classes))  # with many classes a line is long, and its text is held at once
+    begins = range(0, max(graph.num_nodes, 1), lines)
+    _write_csv(path, (prediction_table(prediction, graph, slice(a, min(a + lines, graph.num_nodes))) for a in begins))
 
 
 def _number(value: float) -> float | None:

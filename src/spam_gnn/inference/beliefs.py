@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from spam_gnn.errors import BadInput
 from spam_gnn.inference.encoder import encoded_distribution
 from spam_gnn.inference.pieces import edge_ranges, features_of, node_ranges, reverse_of, scratch
+from spam_gnn.kernels.belief import Mirrored, propagate_into
 from spam_gnn.loading.cut import Whole
 from spam_gnn.model import SpaM
 from spam_gnn.posterior import BeliefPosterior, FixedPosterior, GCNPosterior, SignDistribution, SimilarityPosterior
-from spam_gnn.posterior.belief import _cavity, _judged, _log_message
+from spam_gnn.posterior.belief import _judged, _log_message
 
 
 def sign_distribution(model: SpaM, whole: Whole) -> SignDistribution | None:
@@ -63,65 +65,73 @@ class _Beliefs:
         return out
 
     def distribution(self) -> SignDistribution:
-        belief, along, against = self.prior, None, None
-        for _ in range(self.posterior.config.rounds):
-            belief, along, against = self._round(belief, along, against)
-        log_prob = scratch(self.graph.num_edges, 3)
-        unheard = self._unheard(belief, along)
-        for edges in edge_ranges(self.graph.num_edges):
-            self._judge(edges, belief, unheard, along, against, log_prob)
-        logits = (self.logits,) if along is None else (self.logits, belief)
-        return SignDistribution(log_prob, logits)
+        rounds = self.posterior.config.rounds
+        if not rounds:
+            return SignDistribution(self._judged(None, None, None), (self.logits,))
+        log_prob, belief = self._both_ways(rounds) if self.graph.directed else self._mirrored(rounds)
+        return SignDistribution(log_prob, (self.logits, belief))
 
-    def _unheard(self, belief: Tensor, along: Tensor | None) -> Tensor | None:
-        """(n, C) beliefs as probabilities, made once where nothing was heard yet: a range needs only a few rows."""
-        return torch.softmax(belief, 1) if along is None else None
+    def _mirrored(self, rounds: int) -> tuple[Tensor, Tensor]:
+        """(m, 3) and beliefs (n, C) of an undirected graph by the compiled loops, which read all of it where it lies."""
+        graph, m = self.graph, self.graph.num_edges
+        reverse, rest, pairs, done = scratch(m, kind=np.int64), scratch(m), scratch(m // 2, kind=np.int64), 0
+        for edges in edge_ranges(m):
+            reverse[edges] = reverse_of(graph, edges)
+            rest[edges] = self.posterior._rest(evidence_of(self.whole, edges))
+            chosen = edges.start + torch.nonzero(graph.edge_index[0, edges] < graph.edge_index[1, edges]).reshape(-1)
+            pairs[done : done + len(chosen)] = chosen
+            done += len(chosen)
+        structure = Mirrored(graph.pointer, graph.edge_index[0], graph.edge_index[1], reverse, pairs[:done])
+        return propagate_into(scratch, structure, self.prior, self.weights, rest, self.weight, rounds)
+
+    def _both_ways(self, rounds: int) -> tuple[Tensor, Tensor]:
+        """The same of a directed graph, along whose edges both ends speak."""
+        belief, along, against = self.prior, None, None
+        for _ in range(rounds):
+            belief, along, against = self._round(belief, along, against)
+        return self._judged(belief, along, against), belief
 
     def _boost(self, edges: slice) -> Tensor:
         return self.posterior._boost(evidence_of(self.whole, edges))
 
-    def _heard_back(self, edges: slice, along: Tensor | None, against: Tensor | None) -> Tensor | None:
-        """(C, p): what the source of each edge heard through it: along the mirrored edge, or against a directed one."""
-        if along is None:
-            return None
-        return along[reverse_of(self.graph, edges)].t() if against is None else against[edges].t()
-
-    def _round(
-        self, belief: Tensor, along: Tensor | None, against: Tensor | None
-    ) -> tuple[Tensor, Tensor, Tensor | None]:
-        """One turn of messages from all edges: beliefs (n, C), messages along (m, C), and against directed edges."""
+    def _round(self, belief: Tensor, along: Tensor | None, against: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
+        """One turn of messages from all edges: beliefs (n, C), messages along them and against them, (m, C) each."""
         graph, classes = self.graph, self.prior.shape[1]
-        fresh = scratch(graph.num_edges, classes)
-        back = scratch(graph.num_edges, classes) if graph.directed else None
-        total, unheard = self.prior.clone(), self._unheard(belief, along)
+        onward, back = (scratch(graph.num_edges, classes) for _ in range(2))
+        total, start = self.prior.clone(), torch.softmax(belief, 1)
         for edges in edge_ranges(graph.num_edges):
             source, target, boost = *graph.edge_index[:, edges], self._boost(edges)
-            speak = _without(belief, unheard, source, self._heard_back(edges, along, against))
-            fresh[edges] = (self.weight[target] * _log_message(speak, self.weights, boost)).t()
-            total.index_add_(0, target, fresh[edges])
-            if back is not None:
-                hear = _without(belief, unheard, target, None if along is None else along[edges].t())
-                back[edges] = (self.weight[source] * _log_message(hear, self.weights, boost)).t()
-                total.index_add_(0, source, back[edges])
-        return total, fresh, back
+            speak = start[source].t() if against is None else _without(belief, source, against[edges])
+            hear = start[target].t() if along is None else _without(belief, target, along[edges])
+            onward[edges] = (self.weight[target] * _log_message(speak, self.weights, boost)).t()
+            back[edges] = (self.weight[source] * _log_message(hear, self.weights, boost)).t()
+            total.index_add_(0, target, onward[edges])
+            total.index_add_(0, source, back[edges])
+        return total, onward, back
 
-    def _judge(
-        self, edges: slice, belief: Tensor, unheard: Tensor | None, along: Tensor | None, against: Tensor | None, out: Tensor
-    ) -> None:
-        """One judgement per pair, written for both directions; one per directed edge."""
-        source, target = self.graph.edge_index[:, edges]
-        boost, back = self._boost(edges), self._heard_back(edges, along, against)
-        heard = None if along is None else along[edges].t()
-        first, second = _without(belief, unheard, target, heard), _without(belief, unheard, source, back)
-        log_q = _judged(first, second, self.weights, boost).t()
-        if self.graph.directed:
-            out[edges] = log_q
-            return
-        chosen = torch.nonzero(source < target).reshape(-1)
-        out[edges.start + chosen] = log_q[chosen]
-        out[reverse_of(self.graph, edges)[chosen]] = log_q[chosen]
+    def _judged(self, belief: Tensor | None, along: Tensor | None, against: Tensor | None) -> Tensor:
+        """(m, 3): one judgement per directed edge, or per pair, written for both directions; by what is believed from the start
+        where nothing was heard."""
+        out, start = scratch(self.graph.num_edges, 3), self.prior.exp()
+        for edges in edge_ranges(self.graph.num_edges):
+            source, target = self.graph.edge_index[:, edges]
+            if belief is None or along is None or against is None:
+                first, second = start[target].t(), start[source].t()
+            else:
+                first, second = _without(belief, target, along[edges]), _without(belief, source, against[edges])
+            log_q = _judged(first, second, self.weights, self._boost(edges)).t()
+            if self.graph.directed:
+                out[edges] = log_q
+            else:
+                chosen = torch.nonzero(source < target).reshape(-1)
+                out[edges.start + chosen] = out[reverse_of(self.graph, edges)[chosen]] = log_q[chosen]
+        return out
 
 
-def _without(belief: Tensor, unheard: Tensor | None, end: Tensor, heard: Tensor | None) -> Tensor:
-    """`_cavity` of beliefs (n, C) at one end of some edges."""
-    return _cavity(belief.t(), end, heard) if unheard is None else unheard[end].t()
+def _without(belief: Tensor, end: Tensor, heard: Tensor) -> Tensor:
+    """(C, p): `_cavity` of beliefs (n, C) at one end of some edges, without what was heard (p, C) along them.
+
+    Rows are picked before they are turned: of a turned table `index_select` makes a copy first, and with a copy of all nodes
+    for every range of edges the time grew with the square of the graph.
+    """
+    return torch.softmax((belief[end] - heard).t(), 0)

@@ -19,9 +19,10 @@ from spam_gnn.configured import directions_of
 from spam_gnn.features import FeatureMatrix
 from spam_gnn.graph import Graph
 from spam_gnn.inference.beliefs import sign_distribution
-from spam_gnn.inference.pieces import Blocks, features_of, node_ranges, scratch
+from spam_gnn.inference.pieces import Blocks, Rooms, features_of, node_ranges, scratch
 from spam_gnn.inference.signs import SignSource
 from spam_gnn.kernels import chosen, compile_ahead
+from spam_gnn.kernels.memory import give_back
 from spam_gnn.kernels.signed import heard_sums, squares_of
 from spam_gnn.layer import S2Conv
 from spam_gnn.loading.cut import Whole
@@ -52,26 +53,28 @@ def predict_layerwise(model: SpaM, graph: Graph, seed: int, samples: int | None 
     """
     with torch.enable_grad():  # it tries a backward pass
         compile_ahead(model.config.kernel, str(model.network.classify_bias.device))
+    give_back()  # what training kept for its next batch: a graph that is taken in pieces leaves no room to spare
     whole = Whole.of(model.structure(graph), model.node_columns(graph))
     distribution = sign_distribution(model, whole)
     source = SignSource(model.config, whole.graph, distribution, seed, samples or model.config.predict_samples)
-    readings = [_reading(model, model.network, whole, source)]
+    rooms = Rooms()
+    readings = [_reading(model, model.network, whole, source, rooms)]
     for network in model.trusting:
         assert isinstance(network, SignedNetwork)
-        readings.append(_reading(model, network, whole, SignSource(network.config, whole.graph, None, seed, 1)))
+        readings.append(_reading(model, network, whole, SignSource(network.config, whole.graph, None, seed, 1), rooms))
     return Judgement(model.mixed(readings), distribution)
 
 
-def _reading(model: SpaM, network: SignedNetwork, whole: Whole, signs: SignSource) -> Prediction:
-    going = _Pass(model, network, whole, signs)
+def _reading(model: SpaM, network: SignedNetwork, whole: Whole, signs: SignSource, rooms: Rooms) -> Prediction:
+    going = _Pass(model, network, whole, signs, rooms)
     return going.prediction() if network.layers else going.without_messages()
 
 
 class _Pass:
     """A network of the model over one graph and its signs."""
 
-    def __init__(self, model: SpaM, network: SignedNetwork, whole: Whole, signs: SignSource) -> None:
-        self.model, self.network, self.graph, self.signs = model, network, whole.graph, signs
+    def __init__(self, model: SpaM, network: SignedNetwork, whole: Whole, signs: SignSource, rooms: Rooms) -> None:
+        self.model, self.network, self.graph, self.signs, self.rooms = model, network, whole.graph, signs, rooms
         self.position = whole.columns.get(POSITION)
         self.blocks = Blocks(whole.graph, directions_of(network.config))
         kind = chosen(network.config.kernel, network.classify_bias.device)
@@ -109,12 +112,12 @@ class _Pass:
             yield rows, features, self.network.encode(features, here, None, position)
 
     def _entering(self) -> tuple[_Entering, Tensor | None]:
-        """The first layer's projections, shared by all samples, and H0 (1, n, hidden) where it is kept."""
+        """What enters the first layer, shared by all samples, and H0 (1, n, hidden) where it is kept."""
         n, conv, c = self.graph.num_nodes, self.network.layers[0], self.network.config
-        out, projections = _Entering.room(conv, 1, n), conv.projections
-        kept = scratch(1, n, c.hidden) if c.encoder and c.residual else None
+        kept = self.rooms.get("encoded", 1, n, c.hidden) if c.encoder and (c.residual or conv.to_self is not None) else None
+        out = _Entering.room(self.rooms, "first", conv, 1, n, kept)
         for rows, features, hidden in self._encoded():
-            out.put(conv, rows, features.project(projections).unsqueeze(0) if hidden is None else hidden @ projections)
+            out.put(conv, rows, features if hidden is None else hidden)
             if kept is not None and hidden is not None:
                 kept[:, rows] = hidden
         return out, kept
@@ -124,11 +127,11 @@ class _Pass:
         network, n = self.network, self.graph.num_nodes
         for place, (conv, norm) in enumerate(zip(network.layers, network.norms, strict=True)):
             if place > 0 and hidden is not None:
-                entering = _Entering.room(conv, len(samples), n)
+                entering = _Entering.room(self.rooms, "later", conv, len(samples), n, hidden)
                 for rows in node_ranges(n):
-                    entering.put(conv, rows, hidden[:, rows] @ conv.projections)
+                    entering.put(conv, rows, hidden[:, rows])
             last = place + 1 == len(network.layers)
-            fresh = None if last else scratch(len(samples), n, network.config.hidden)
+            fresh = None if last else self.rooms.get(f"state {place % 2}", len(samples), n, network.config.hidden)
             squares = torch.stack([squares_of(v) for v in entering.values]) if self.compiled else None
             heard = partial(self._layer, conv, entering, squares, samples=samples)
             for rows, normed in self._normed(norm, heard, len(samples)):
@@ -147,7 +150,7 @@ class _Pass:
             for rows in self.blocks.ranges():
                 yield rows, norm(heard(rows))
             return
-        kept, moments = scratch(samples, self.graph.num_nodes, self.network.config.hidden), Moments()
+        kept, moments = self.rooms.get("heard", samples, self.graph.num_nodes, self.network.config.hidden), Moments()
         for rows in self.blocks.ranges():
             kept[:, rows] = heard(rows)
             moments.add(kept[:, rows])
@@ -169,13 +172,13 @@ class _Pass:
         signs = self.signs.of(edges, samples)
         values = entering.values.index_select(1, block.nodes)
         target = values if entering.target is None else entering.target.index_select(1, block.nodes)
-        own = None if entering.own is None else entering.own[:, rows]
-        return conv.pass_parts(values, target, own, tuple(neighbours), signs, block.rows).hidden
+        return conv.pass_parts(values, target, entering.self_part(conv, rows), tuple(neighbours), signs, block.rows).hidden
 
     def _compiled_layer(self, conv: S2Conv, entering: _Entering, squares: Tensor, rows: slice, samples: range) -> Tensor:
         """The same where the compiled loops look up who is heard: nothing is gathered, and only listeners get sums."""
         values, target = entering.values, (entering.values if entering.target is None else entering.target)[:, rows]
-        out = conv.bias if entering.own is None else entering.own[:, rows] + conv.bias
+        own = entering.self_part(conv, rows)
+        out = conv.bias if own is None else own + conv.bias
         for way, (messages, edges) in enumerate(self.blocks.arrivals(rows)):
             coder, signs = conv.coders[way], self.signs.of(edges, samples)
             steps, penalty = (coder.steps, coder.penalty) if isinstance(coder, UnrolledCoder) else (0, conv.bias.new_zeros(()))
@@ -186,22 +189,33 @@ class _Pass:
 
 @dataclass(frozen=True, eq=False)
 class _Entering:
-    """A layer's projections of all nodes, kept apart, so that a block gathers only what is heard: values (K or 1, n, d_val),
-    targets where the coder looks at them, and the self part."""
+    """What a layer reads of all nodes, kept apart, so that a block gathers only what is heard: values (K or 1, n, d_val),
+    targets where the coder looks at them, and what the self part is made of: hidden states, or where the first layer reads the
+    features itself, the product."""
 
     values: Tensor
     target: Tensor | None
     own: Tensor | None
+    hidden: Tensor | None
 
     @staticmethod
-    def room(conv: S2Conv, samples: int, n: int) -> _Entering:
-        width = conv.to_value.shape[1]
+    def room(rooms: Rooms, name: str, conv: S2Conv, samples: int, n: int, hidden: Tensor | None) -> _Entering:
+        shape = (samples, n, conv.to_value.shape[1])
         return _Entering(
-            scratch(samples, n, width), None if conv.config.coder == "uniform" else scratch(samples, n, width),
-            None if conv.to_self is None else scratch(samples, n, conv.out_channels),
-        )  # fmt: skip
+            rooms.get(f"{name} values", *shape),
+            None if conv.config.coder == "uniform" else rooms.get(f"{name} targets", *shape),
+            None if conv.to_self is None or hidden is not None else rooms.get(f"{name} self", samples, n, conv.out_channels),
+            hidden,
+        )
 
-    def put(self, conv: S2Conv, rows: slice, projected: Tensor) -> None:
-        for room, part in zip((self.values, self.target, self.own), conv.parted(projected), strict=True):
-            if room is not None and part is not None:
-                room[:, rows] = part
+    def put(self, conv: S2Conv, rows: slice, entering: Tensor | FeatureMatrix) -> None:
+        for room, weight in ((self.values, conv.to_value), (self.target, conv.to_target), (self.own, conv.to_self)):
+            if room is not None and weight is not None:
+                room[:, rows] = entering @ weight if isinstance(entering, Tensor) else entering.project(weight)
+
+    def self_part(self, conv: S2Conv, rows: slice) -> Tensor | None:
+        """W_self h of a range of nodes, if the layer has one: made where it is needed, since a table of it would be written and
+        read as often as one of what is heard."""
+        if conv.to_self is None or self.hidden is None:
+            return None if self.own is None else self.own[:, rows]
+        return self.hidden[:, rows] @ conv.to_self

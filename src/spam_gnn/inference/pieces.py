@@ -18,15 +18,30 @@ from spam_gnn.loading.neighbourhoods import Neighbourhoods
 from spam_gnn.structure import Messages
 
 NODES_AT_A_TIME, EDGES_AT_A_TIME = 1 << 14, 1 << 16
-_IN_MEMORY = 1 << 24  # numbers; larger arrays live in an unnamed file, whose pages the system may give back
+_IN_MEMORY = 1 << 24  # bytes; larger arrays live in an unnamed file, whose pages the system may give back
 
 
 def scratch(*shape: int, kind: type[np.number[Any]] = np.float32) -> Tensor:
     """Room for numbers that are kept of all nodes or edges; a large one is backed by a file that has no name."""
-    if np.prod(shape) <= _IN_MEMORY:
+    if np.prod(shape) * np.dtype(kind).itemsize <= _IN_MEMORY:
         return torch.from_numpy(np.empty(shape, kind))
     with tempfile.TemporaryFile(prefix="spam-gnn-") as file:
         return torch.from_numpy(np.memmap(file, dtype=kind, mode="w+", shape=shape))
+
+
+class Rooms:
+    """Scratch arrays by name that are used again and again. To be handed a page for the first time costs the system more than
+    to write to it: with fresh files for every sample that was a tenth of a large graph's prediction, and grew with its size."""
+
+    def __init__(self) -> None:
+        self._held: dict[str, Tensor] = {}
+
+    def get(self, name: str, *shape: int) -> Tensor:
+        """Room for float32 numbers; what it held under the same name is lost."""
+        size = int(np.prod(shape))
+        if name not in self._held or len(self._held[name]) < size:
+            self._held[name] = scratch(size)
+        return self._held[name][:size].view(shape)
 
 
 def node_ranges(count: int) -> Iterator[slice]:

@@ -83,6 +83,23 @@ class _MeanLogAgreement(torch.autograd.Function):
         return None, None, None, gradients[0] * ctx.to_ratio
 
 
+@torch.no_grad()
+def propagate_into(
+    room: Callable[[int, int], Tensor], structure: Mirrored, log_u: Tensor, weights: Tensor, rest: Tensor, weight: Tensor,
+    rounds: int,
+) -> tuple[Tensor, Tensor]:  # fmt: skip
+    """The same without a gradient, where what is kept of every edge goes to `room(m, columns)`, which may live on disk."""
+    passes, (n, classes), m = _Passes(structure, weights, rest, weight), log_u.shape, structure.source.numel()
+    belief, heard, other = torch.softmax(log_u, 1), room(0, classes), None
+    for _ in range(rounds):
+        refined, into = log_u.new_empty(n, classes), room(m, classes) if other is None else other
+        passes.hear(array(log_u), array(belief), array(heard), into.numpy(), refined.numpy())
+        belief, heard, other = refined, into, heard if len(heard) else None
+    log_q = room(m, 3)
+    passes.judge(array(belief), array(heard), log_q.numpy())
+    return log_q, belief
+
+
 class _Passes:
     """The compiled passes over one graph, with the operands that all of them share."""
 

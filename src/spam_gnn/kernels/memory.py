@@ -50,8 +50,18 @@ class Blocks:
             while sum(other.size for other in self.free) > self.limit:
                 self.free.pop(0)
 
+    def let_go(self) -> None:
+        """Keep none any longer."""
+        with self.lock:
+            self.free.clear()
+
 
 _BLOCKS = Blocks()
+
+
+def give_back() -> None:
+    """Give the system back what nobody uses, where something else follows that needs memory."""
+    _BLOCKS.let_go()
 
 
 def fresh(*shape: int, like: Tensor, blocks: Blocks = _BLOCKS) -> Tensor:

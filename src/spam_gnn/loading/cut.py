@@ -50,8 +50,9 @@ class Whole:
         degree = torch.bincount(ends, minlength=graph.num_nodes).to(torch.float32).clamp(min=1.0).log()
         return Whole(graph, degree, _moments(graph, degree), int(graph.train_mask.sum()), columns or {})
 
-    def part(self, counted: Tensor, number: int) -> Part:
-        return Part(counted, number, self.labelled, self.graph.num_nodes - self.labelled, self.graph.num_edges, self.evidence)
+    def part(self, nodes: Tensor, counted: Tensor, number: int) -> Part:
+        others, degree = self.graph.num_nodes - self.labelled, self.log_degree[nodes].exp()
+        return Part(counted, number, self.labelled, others, self.graph.num_edges, self.evidence, degree)
 
     def cut(self, chosen: Chosen, counted: Tensor, number: int) -> Graph:
         """The chosen nodes and edges as a batch; an undirected edge is stored in both directions, whichever was chosen."""
@@ -64,7 +65,7 @@ class Whole:
             x=rows_of(whole.x, nodes), edge_index=ends, y=whole.y[nodes], train_mask=whole.train_mask[nodes],
             val_mask=whole.val_mask[nodes], test_mask=whole.test_mask[nodes], num_classes=whole.num_classes,
             directed=whole.directed, identity=whole.identity[nodes], class_names=whole.class_names, name=whole.name,
-            part=self.part(counted, number),
+            part=self.part(nodes, counted, number),
         )  # fmt: skip
         degree = self.log_degree[nodes]
         batch.__dict__.update(

@@ -187,10 +187,14 @@ class BeliefPosterior(SignPosterior):
         """(n,): how far a node believes each of its d neighbours, trust / (1 + d / W).
 
         Propagation takes neighbours for independent witnesses. They are not: with hundreds of them, beliefs would be certain
-        and wrong.
+        and wrong. In a batch, those that were sampled stand for all: else networks would learn from beliefs that are vaguer
+        than what the whole graph gives them when they predict.
         """
-        degree = (graph.edge_ends if graph.directed else graph.pointer.diff()).to(self.trust.dtype)
-        return torch.sigmoid(self.trust) / (1.0 + degree * torch.exp(-self.witnesses))
+        here = (graph.edge_ends if graph.directed else graph.pointer.diff()).to(self.trust.dtype)
+        if graph.part is None:
+            return torch.sigmoid(self.trust) / (1.0 + here * torch.exp(-self.witnesses))
+        degree = graph.part.degree.to(here.dtype)
+        return torch.sigmoid(self.trust) * (degree / here.clamp(min=1.0)) / (1.0 + degree * torch.exp(-self.witnesses))
 
     def _incoming(self, graph: Graph, mixed: Tensor, backward: Tensor | None) -> Tensor:
         """(C, n): the sum of all log messages that reach a node; along a directed edge both ends speak."""
