@@ -30,6 +30,7 @@ from spam_gnn.posterior import (
     context_mask,
 )
 from spam_gnn.posterior.base import edge_evidence
+from spam_gnn.posterior.prior import labelled_pair_prior
 from spam_gnn.randomness import stream
 from spam_gnn.training import TrainConfig, fit
 
@@ -246,3 +247,23 @@ def test_an_edge_counts_as_much_as_a_label_in_a_batch_too():
     assert edges_per_label(replace(graph, directed=True)) == pytest.approx(2 * edges / labels)
     batch = replace(tiny_graph(0), part=Whole.of(graph).part(torch.arange(graph.num_nodes), graph.train_mask, 0))
     assert edges_per_label(batch) == pytest.approx(edges / labels)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.1, 1.0])
+def test_a_softened_distribution_has_its_numbers_and_a_share_of_its_gradient(share):
+    log_prob = torch.log_softmax(torch.randn(5, 3, generator=stream(0, "t"), dtype=torch.float64), -1).requires_grad_()
+    softened = SignDistribution(log_prob).softened(share)
+    assert torch.equal(softened.log_prob, log_prob)
+    (found,) = torch.autograd.grad((softened.log_prob.exp() + log_prob).sum(), log_prob)
+    torch.testing.assert_close(found, share * log_prob.detach().exp() + 1.0)
+
+
+def test_the_prior_counts_labelled_pairs_that_the_context_shows():
+    ends = torch.tensor([[0, 1, 2, 3], [1, 2, 3, 0]])
+    mask = torch.tensor([True, True, True, False])
+    graph = Graph.build(torch.ones(4, 2), ends, torch.tensor([0, 0, 1, 1]), train_mask=mask, directed=True)
+    support = (1 + 1) / (2 + 2)  # of 0-1 and 1-2, both ends shown, the first is of one class; one pseudo-edge of each kind
+    wanted = torch.tensor([2 / 3 * (1 - support), 1 / 3, 2 / 3 * support])
+    torch.testing.assert_close(labelled_pair_prior(graph, mask), wanted)
+    nobody = torch.zeros(4, dtype=torch.bool)
+    torch.testing.assert_close(labelled_pair_prior(graph, nobody), torch.full((3,), 1 / 3))

@@ -245,6 +245,19 @@ def test_mistakes_are_one_line(tmp_path, monkeypatch, capsys, arguments, message
     assert said.err.count("\n") == 1
 
 
+def test_the_best_of_the_smallest_graph_go_on_to_the_larger_ones(tmp_path, monkeypatch):
+    monkeypatch.setattr(table_large, "present", lambda names: names[:2])
+    monkeypatch.setattr(table_large, "best_on_validation", lambda *_: ())
+    first = {(s.dataset, s.model, s.split) for s in table_large.specs(RunStore(tmp_path))}
+    small, large = table_large.REAL[:2]
+    assert {model for data, model, split in first if (data, split) == (small, 0)} == set(plan.system_names())
+    assert {model for data, model, _ in first if data == large} == set(table_large.ALWAYS)
+    monkeypatch.setattr(table_large, "best_on_validation", lambda *_: ("gcnii", "gat"))
+    then = {(s.dataset, s.model, s.split) for s in table_large.specs(RunStore(tmp_path))}
+    assert then - first == {(small, m, split) for m in ("gcnii", "gat") for split in (1, 2)} | {(large, "gcnii", 0)}
+    assert all(s.train.epochs == 3 for s in table_large.specs(RunStore(tmp_path)) if s.dataset.startswith("surrogate:"))
+
+
 def test_surrogates_are_never_in_a_table_with_real_graphs(tmp_path):
     real = [spec for spec in table_large.specs(RunStore(tmp_path)) if not spec.dataset.startswith("surrogate:")]
     generated = [spec for spec in table_large.specs(RunStore(tmp_path)) if spec.dataset.startswith("surrogate:")]

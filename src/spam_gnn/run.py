@@ -89,8 +89,7 @@ def train_run(
         reading = settings.source.open(settings.split, settings.seed)
         graph, columns = reading.graph, reading.columns
     check_trainable(graph, settings.train)
-    system = find(settings.name)
-    model = system.make(Shape.of(graph), settings.model, settings.seed)
+    model = find(settings.name).make(Shape.of(graph), settings.model, settings.seed)
     check_feed(model, graph, settings.batches, team)
     begun = team.rank == 0 and _claim(
         folder, settings, {**asdict(Shape.of(graph)), "class_names": graph.class_names,
@@ -122,15 +121,21 @@ def train_run(
         if begun and not checkpoint.exists():  # nothing to be continued: the same --out is free for another try
             _leave(folder)
         raise
-    if team.rank > 0:
-        return {}
+    return _conclude(folder, settings, model, graph, state, team, plan) if team.rank == 0 else {}
+
+
+def _conclude(
+    folder: Path, settings: RunSettings, model: NodeModel, graph: Graph, state: TrainState, team: Team,
+    plan: dict[str, Any] | None,
+) -> dict[str, Any]:  # fmt: skip
+    """Write what a trained model says, its weights and metrics; the checkpoint is of no use any more."""
     metrics = write_results(
-        folder, model, system.title, graph, state, settings.split, settings.seed, settings.calibrate,
+        folder, model, find(settings.name).title, graph, state, settings.split, settings.seed, settings.calibrate,
         in_pieces=settings.batches.kind != "whole",
     ) | {"batches": settings.batches.kind, "processes": team.size, "memory_plan": plan}  # fmt: skip
     write_tensors(folder / MODEL, model.state_dict(), {"calibration": metrics["calibration"]})
     write_json(folder / METRICS, metrics)
-    checkpoint.unlink(missing_ok=True)
+    (folder / CHECKPOINT).unlink(missing_ok=True)
     return metrics
 
 

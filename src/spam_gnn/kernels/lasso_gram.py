@@ -18,7 +18,7 @@ import numpy as np
 from spam_gnn.kernels.cholesky import factorise, substitute
 from spam_gnn.kernels.compiled import compiled, inlined
 from spam_gnn.kernels.lasso_settle import Floats, Integers, Scratch
-from spam_gnn.kernels.rows import add_rows, copy, row_dots, row_dots_of
+from spam_gnn.kernels.rows import add_rows, copy, load, row_dots
 
 _ROUNDS = 60  # of letting columns in; ten are usual
 _SWEEPS = 4  # of coordinate descent after columns came in
@@ -77,7 +77,7 @@ def _bar(half: float, codes: Floats, slopes: Floats, count: int, worst: float) -
 def _let_in(
     values: Floats, half: float, codes: Floats, slack: Floats, squares: Floats, nodes: Integers, goals: Floats, slopes: Floats,
     count: int, member: Integers, node: Integers, gram: Floats, per_square: Floats, code: Floats, goal: Floats, slope: Floats,
-    row: Floats, size: int,
+    row: Floats, column: Floats, size: int,
 ) -> int:  # fmt: skip
     """Append columns that violate their condition to the `size` members; returns how many there are then."""
     worst = 0.0
@@ -95,7 +95,8 @@ def _let_in(
             if excess > slack[j] and excess >= bar:
                 member[size], node[size] = j, nodes[j]
                 code[size], goal[size], slope[size] = 0.0, goals[j], slopes[j]
-                row_dots_of(values, nodes[j], node, size, row)
+                load(column, values, nodes[j])
+                row_dots(column, values, node, size, row)
                 for a in range(size):
                     gram[a, size] = row[a]
                     gram[size, a] = row[a]
@@ -242,7 +243,7 @@ def solve_quickly(target: Floats, values: Floats, half: float, work: Scratch, ws
         before = size
         size = _let_in(
             values, half, codes, slack, squares, nodes, goals, slopes, count, member, node, gram, per_square, code, goal,
-            slope, negated, size,
+            slope, negated, residual, size,
         )  # fmt: skip
         if size > before:
             for a in range(before):

@@ -72,20 +72,6 @@ def row_dots(row: Any, values: Any, nodes: Any, count: int, out: Any) -> None:
 
 
 @inlined
-def row_dots_of(values: Any, i: int, nodes: Any, count: int, out: Any) -> None:
-    """out_e = v_i . v of each listed node."""
-    for e in range(count):
-        out[e] = 0.0
-    done = dot_tiles(values, i, values, nodes, count, out)
-    if done < values.shape[1]:
-        for e in range(count):
-            j, total = nodes[e], out[e]
-            for x in range(done, values.shape[1]):
-                total += values[i, x] * values[j, x]
-            out[e] = total
-
-
-@inlined
 def add_rows(row: Any, values: Any, nodes: Any, weights: Any, count: int) -> None:
     """row += sum_e weight_e v of the listed nodes."""
     done = add_tiles(row, 0, values, nodes, 0, weights, 0, count)
