@@ -12,6 +12,7 @@ from torch import Tensor
 from spam_gnn.coding.exact import ExactCoder
 from spam_gnn.errors import BadInput
 from spam_gnn.kernels import lasso
+from spam_gnn.kernels.cholesky import factorise, substitute
 from spam_gnn.kernels.compiled import compiled
 from spam_gnn.structure import Messages
 
@@ -316,3 +317,20 @@ def test_what_the_quick_solver_gives_up_on_is_solved_as_well(monkeypatch):
     ):  # fmt: skip
         np.testing.assert_allclose(columns @ a, columns @ b, atol=1e-8)  # copies may share a coefficient in any way
         np.testing.assert_allclose(np.abs(a).sum(), np.abs(b).sum(), atol=1e-8)
+
+
+def test_the_factor_of_the_quick_solver_solves_and_is_continued():
+    """A wrong factor would go unseen: what comes of it is checked, and the slower, careful solver takes over."""
+    columns = np.random.default_rng(0).normal(size=(9, 12))
+    gram, factor, inverse = np.zeros((9, 11)), np.full((9, 11), np.nan), np.zeros(9)
+    gram[:, :9] = columns @ columns.T
+    done, wanted = np.zeros(1, np.int64), np.arange(1.0, 10.0)
+    for size in (4, 9):  # the second time from the rows that are done
+        assert factorise(gram, factor, inverse, done, size)
+        assert done[0] == size
+        step = wanted[:size].copy()
+        substitute(factor, inverse, step, size)
+        np.testing.assert_allclose(gram[:size, :size] @ step, wanted[:size], rtol=1e-10)
+    columns[8] = columns[7] + 1e-5 * columns[8]  # so alike that its pivot is rounding for the most part
+    gram[:, :9], done[0] = columns @ columns.T, 0
+    assert not factorise(gram, factor, inverse, done, 9)
