@@ -99,10 +99,11 @@ def train_run(
     kept = team.from_first(checkpoint.read_bytes() if team.rank == 0 and resume and checkpoint.exists() else b"")
     if kept:
         state, optimiser = load_state(checkpoint, model, settings.train, kept)
-    saved = time.monotonic()
+    saved: float | None = None  # counted from the end of the first epoch: before it, loops may have been compiled
 
     def after_epoch(now: TrainState, model: NodeModel, optimiser: torch.optim.Optimizer) -> None:
         nonlocal saved
+        saved = time.monotonic() if saved is None else saved
         stop = team.agreed(None if stop_requested is None else stop_requested())
         if team.rank == 0 and (stop is not None or time.monotonic() - saved >= checkpoint_seconds):
             save_state(checkpoint, now, model, optimiser)
