@@ -20,12 +20,12 @@ SERIAL_BELOW = 2_000_000  # multiply-adds under which starting a thread costs mo
 
 def inlined(function: Callable[..., Any]) -> Callable[..., Any]:
     """A part of other compiled loops: it leaves no call behind, whose dozens of arguments would cost more than a short row."""
-    return njit(nogil=True, fastmath={"reassoc", "contract"}, error_model="numpy", forceinline=True)(function)
+    return njit(nogil=True, fastmath={"reassoc", "contract"}, error_model="numpy", forceinline=True, _nrt=False)(function)
 
 
 def elementwise(function: Callable[..., Any]) -> Callable[..., Any]:
     """As `inlined`, but as written: free to reorder, a product with a reciprocal would become a division for each entry."""
-    return njit(nogil=True, fastmath={"contract"}, error_model="numpy", forceinline=True)(function)
+    return njit(nogil=True, fastmath={"contract"}, error_model="numpy", forceinline=True, _nrt=False)(function)
 
 
 def compiled(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -13,40 +13,71 @@ import numpy as np
 
 from spam_gnn.kernels.combine import scales_of
 from spam_gnn.kernels.compiled import compiled, inlined
+from spam_gnn.kernels.elementary import exp, log
+from spam_gnn.kernels.few import FEW, code_few
+from spam_gnn.kernels.half_empty import add_product
 from spam_gnn.kernels.ista import SMALLEST
 from spam_gnn.kernels.neighbourhood import longest_row
 from spam_gnn.kernels.prefetch import AHEAD, ask_for_row
-from spam_gnn.kernels.rows import add_rows, fill, row_dots
+from spam_gnn.kernels.rows import add_rows, fill, load, row_dots
+
+
+BLOCK = 16  # nodes whose products are made together: of one weight after the other, each of which fits the nearest cache
 
 
 @inlined
-def list_nonzero(table: Any, r: int, place: Any, number: Any) -> int:
-    """Where row r is not zero, and what is there; a layer's input comes from a relu, so that half of it or more is left out."""
-    kept = 0
-    for x in range(table.shape[1]):
-        place[kept], number[kept] = x, table[r, x]
-        kept += 1 if table[r, x] != 0 else 0
-    return kept
+def products(first: int, last: int, hidden: Any, weights: Any, out: Any, start: int, stride: int) -> None:
+    """Row start + stride b of `out` += h_(first + b) W, for b = 0 .. last - first - 1."""
+    for j in range(first, last):
+        add_product(out, start + stride * (j - first), hidden, j, weights)
 
 
 @compiled
 def project_rows(first: int, last: int, hidden: Any, to_value: Any, to_support: Any, table: Any, squares: Any) -> None:
     """Rows 2 j and 2 j + 1 of the table, h_j W_v and h_j W_v W+, and |v_j|^2, for j = first .. last - 1."""
-    place, number = np.empty(hidden.shape[1], np.int64), np.empty(hidden.shape[1], hidden.dtype)
-    row, other = np.empty(table.shape[1], table.dtype), np.empty(table.shape[1], table.dtype)
     zero = table.dtype.type(0.0)
-    for j in range(first, last):
-        count, total = list_nonzero(hidden, j, place, number), zero
-        fill(row, zero)
-        add_rows(row, to_value, place, number, count)
-        fill(other, zero)
-        add_rows(other, to_support, place, number, count)
-        for x in range(row.size):
-            total += row[x] * row[x]
-            table[2 * j, x] = row[x]
-        for x in range(row.size):
-            table[2 * j + 1, x] = other[x]
-        squares[j] = total
+    for begin in range(first, last, BLOCK):
+        end = min(begin + BLOCK, last)
+        for r in range(2 * begin, 2 * end):
+            for x in range(table.shape[1]):
+                table[r, x] = zero
+        products(begin, end, hidden, to_value, table, 2 * begin, 2)
+        products(begin, end, hidden, to_support, table, 2 * begin + 1, 2)
+        for j in range(begin, end):
+            total = zero
+            for x in range(table.shape[1]):
+                total += table[2 * j, x] * table[2 * j, x]
+            squares[j] = total
+
+
+@inlined
+def hears(pointer: Any, signs: Any, sample: int, samples: int, i: int) -> bool:
+    """Whether one of the samples has a message to node i."""
+    for e in range(pointer[i], pointer[i + 1]):
+        for k in range(sample, sample + samples):
+            if signs[e, k] != 0:
+                return True
+    return False
+
+
+@inlined
+def own_products(
+    begin: int, end: int, pointer: Any, signs: Any, sample: int, samples: int, hidden: Any, to_target: Any, to_self: Any,
+    bias: Any, steps: int, bases: Any, targets: Any,
+) -> None:  # fmt: skip
+    """What a layer makes of each node by itself, nodes begin .. end - 1: b + h W_self, and h W_t where it hears somebody."""
+    zero = targets.dtype.type(0.0)
+    for b in range(end - begin):
+        for x in range(bias.size):
+            bases[b, x] = bias[x]
+    if to_self.shape[0] > 0:
+        products(begin, end, hidden, to_self, bases, 0, 1)
+    if steps > 0:
+        for i in range(begin, end):
+            if hears(pointer, signs, sample, samples, i):
+                for x in range(targets.shape[1]):
+                    targets[i - begin, x] = zero
+                add_product(targets, i - begin, hidden, i, to_target)
 
 
 @inlined
@@ -83,7 +114,7 @@ def list_present(
 @inlined
 def code_present(
     t: Any, table: Any, listed: Any, near: Any, dots: Any, count: int, penalty: Any, steps: int, a: Any, down: Any,
-    residual: Any,
+    residual: Any, gram: Any,
 ) -> None:  # fmt: skip
     """The steps of `ista.code` where every neighbour is present; `dots` holds t . v_j on entry."""
     kind = a.dtype.type
@@ -92,6 +123,9 @@ def code_present(
         bound += near[q]
     step = kind(1.0) / max(bound, kind(SMALLEST))
     h = kind(0.5) * penalty * step
+    if count <= FEW:
+        code_few(table, listed, near, dots, count, step, h, steps, a, gram)
+        return
     for q in range(count):
         x = dots[q] * step
         a[q] = x - h if x > h else (x + h if x < -h else zero)
@@ -160,8 +194,8 @@ def log_softmax(logits: Any, bias: Any, out: Any, k: int, i: int) -> None:
         top = max(top, logits[c])
     total = top - top
     for c in range(bias.size):
-        total += np.exp(logits[c] - top)
-    top += np.log(total)
+        total += exp(logits[c] - top)
+    top += log(total)
     for c in range(bias.size):
         out[k, i, c] = logits[c] - top
 
@@ -181,35 +215,34 @@ def layer_rows(
     edges, lists = np.empty((2, longest), np.int64), np.empty((4, longest), np.int64)
     order = np.arange(max(width, class_bias.size))
     rows, listed, some, others = lists[0], lists[1], lists[2], lists[3]
-    numbers, sign = np.empty((8, longest), kind), np.empty(longest, np.int8)
+    numbers, sign = np.empty((8, longest + FEW), kind), np.empty(longest, np.int8)
     all_near, all_dots, near, dots = numbers[0], numbers[1], numbers[2], numbers[3]
     a, down, some_weights, other_weights = numbers[4], numbers[5], numbers[6], numbers[7]
     vectors, logits = np.empty((5, width), kind), np.empty(class_bias.size, kind)
     t, base, residual, minus, row = vectors[0], vectors[1], vectors[2], vectors[3], vectors[4]
-    place, number = np.empty(hidden.shape[1], np.int64), np.empty(hidden.shape[1], kind)
-    zero = kind.type(0.0)
+    bases, targets, gram = np.empty((BLOCK, width), kind), np.empty((BLOCK, width), kind), np.empty(FEW * FEW, kind)
     ahead = look_ahead(pointer, source, signs, sample, samples, first, edges, first & 1, table) if first < last else 0
     for i in range(first, last):
-        slot, heard = i & 1, ahead
+        slot, heard, b = i & 1, ahead, (i - first) % BLOCK
+        if b == 0:
+            own_products(
+                i, min(i + BLOCK, last), pointer, signs, sample, samples, hidden, to_target, to_self, bias, steps, bases, targets
+            )
         if i + 1 < last:
             ahead = look_ahead(pointer, source, signs, sample, samples, i + 1, edges, 1 - slot, table)
-        entries = list_nonzero(hidden, i, place, number)
-        base[:] = bias
-        if to_self.shape[0] > 0:
-            add_rows(base, to_self, place, number, entries)
+        load(base, bases, b)
         for q in range(heard):
             j = source[edges[slot, q]]
             rows[q], all_near[q] = 2 * j, squares[j]
         if steps > 0 and heard > 0:
-            fill(t, zero)
-            add_rows(t, to_target, place, number, entries)
+            load(t, targets, b)
             row_dots(t, table, rows, heard, all_dots)
         for k in range(samples):
             count = list_present(
                 signs, sample + k, edges, slot, rows, all_near, all_dots, heard, listed, sign, near, dots
             )
             if steps > 0:
-                code_present(t, table, listed, near, dots, count, penalty, steps, a, down, residual)
+                code_present(t, table, listed, near, dots, count, penalty, steps, a, down, residual, gram)
             supporting, opposing, plus_mass, minus_mass = part_present(
                 listed, sign, a, count, steps, some, some_weights, others, other_weights
             )

@@ -60,15 +60,25 @@ def load(row: Any, table: Any, j: int) -> None:
 @inlined
 def row_dots(row: Any, values: Any, nodes: Any, count: int, out: Any) -> None:
     """out_e = row . v of each listed node."""
-    for e in range(count):
-        out[e] = 0.0
-    done = dot_tiles(row, 0, values, nodes, count, out)
+    done = dot_tiles(row, 0, values, nodes, count, out, 0)
     if done < row.size:
         for e in range(count):
-            j, total = nodes[e], out[e]
+            j, total = nodes[e], out[e] if done > 0 else row.dtype.type(0.0)
             for x in range(done, row.size):
                 total += row[x] * values[j, x]
             out[e] = total
+
+
+@inlined
+def dots_with(table: Any, r: int, nodes: Any, count: int, out: Any, begin: int) -> None:
+    """out_{begin + e} = table_r . table of each listed node."""
+    done = dot_tiles(table, r, table, nodes, count, out, begin)
+    if done < table.shape[1]:
+        for e in range(count):
+            j, total = nodes[e], out[begin + e] if done > 0 else table.dtype.type(0.0)
+            for x in range(done, table.shape[1]):
+                total += table[r, x] * table[j, x]
+            out[begin + e] = total
 
 
 @inlined

@@ -15,11 +15,11 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-_REGISTERS, _MATHS = 8, ("reassoc", "contract")
+_REGISTERS, MATHS = 8, ("reassoc", "contract")
 _WIDE = 64 if get_host_cpu_features().get("avx512f", False) else 32  # bytes of a register of double numbers; of single ones: 32
 
 
-class _Rows:
+class Rows:
     """The numbers of a 2D C array (or of one row, 1D), seen as rows of vectors."""
 
     def __init__(self, context: Any, builder: Any, kind: Any, value: Any) -> None:
@@ -41,7 +41,7 @@ class _Rows:
         return [self.builder.load(a, align=self.number_bytes, typ=self.vector) for a in addresses]
 
 
-def _each_tile(builder: Any, rows: _Rows, work: Callable[[Any], None]) -> Any:
+def each_tile(builder: Any, rows: Rows, work: Callable[[Any], None]) -> Any:
     """work(first column) of each whole tile; returns how many columns they cover."""
     size = rows.width.type(_REGISTERS * rows.lanes)
     covered = builder.mul(builder.udiv(rows.width, size), size)
@@ -64,7 +64,7 @@ def _add_tiles(
     start + e, in whole tiles; returns how many columns were done."""
 
     def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        into, rows = (_Rows(context, builder, signature.args[i], arguments[i]) for i in (0, 2))
+        into, rows = (Rows(context, builder, signature.args[i], arguments[i]) for i in (0, 2))
 
         def tile(column: Any) -> None:
             addresses = into.tile(arguments[1], column)
@@ -74,24 +74,26 @@ def _add_tiles(
             with cgutils.for_range(builder, arguments[7]) as loop:
                 node = _entry(context, builder, signature.args[3], arguments[3], builder.add(arguments[4], loop.index))
                 weight = _entry(context, builder, signature.args[5], arguments[5], builder.add(arguments[6], loop.index))
-                spread = _broadcast(builder, weight, into.vector)
+                spread = broadcast(builder, weight, into.vector)
                 for total, vector in zip(sums, rows.loaded(rows.tile(node, column)), strict=True):
-                    product = builder.fmul(spread, vector, flags=_MATHS)
-                    builder.store(builder.fadd(builder.load(total, typ=into.vector), product, flags=_MATHS), total)
+                    product = builder.fmul(spread, vector, flags=MATHS)
+                    builder.store(builder.fadd(builder.load(total, typ=into.vector), product, flags=MATHS), total)
             for total, address in zip(sums, addresses, strict=True):
                 builder.store(builder.load(total, typ=into.vector), address, align=into.number_bytes)
 
-        return _each_tile(builder, into, tile)
+        return each_tile(builder, into, tile)
 
     return types.intp(out, types.intp, values, nodes, types.intp, weights, types.intp, types.intp), emit
 
 
-def _dot_tiles(typing: Any, table: Any, place: Any, values: Any, nodes: Any, count: Any, out: Any) -> Any:  # noqa: ARG001
-    """dot_tiles(table, place, values, nodes, count, out): out_e += table_place . v of each listed node, in whole tiles;
-    returns how many columns were done."""
+def _dot_tiles(
+    typing: Any, table: Any, place: Any, values: Any, nodes: Any, count: Any, out: Any, begin: Any  # noqa: ARG001
+) -> Any:
+    """dot_tiles(table, place, values, nodes, count, out, begin): out_{begin + e} = table_place . v of each listed node, in whole
+    tiles; returns how many columns were done. Where there is no whole tile, `out` stays as it was."""
 
     def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        fixed, rows = (_Rows(context, builder, signature.args[i], arguments[i]) for i in (0, 2))
+        fixed, rows = (Rows(context, builder, signature.args[i], arguments[i]) for i in (0, 2))
         result = context.make_array(signature.args[5])(context, builder, arguments[5])
         name = f"llvm.vector.reduce.fadd.v{fixed.lanes}f{8 * fixed.number_bytes}"
         kind = ir.FunctionType(fixed.number, [fixed.number, fixed.vector])
@@ -102,22 +104,23 @@ def _dot_tiles(typing: Any, table: Any, place: Any, values: Any, nodes: Any, cou
             with cgutils.for_range(builder, arguments[4]) as loop:
                 node = _entry(context, builder, signature.args[3], arguments[3], loop.index)
                 products = [
-                    builder.fmul(a, b, flags=_MATHS)
+                    builder.fmul(a, b, flags=MATHS)
                     for a, b in zip(held, rows.loaded(rows.tile(node, column)), strict=True)
                 ]
                 while len(products) > 1:
                     half = len(products) // 2
-                    products = [builder.fadd(a, b, flags=_MATHS) for a, b in zip(products[:half], products[half:], strict=True)]
-                cell = builder.gep(result.data, [loop.index], source_etype=fixed.number)
-                total = builder.load(cell, typ=fixed.number)
-                builder.store(builder.call(reduce, [total, products[0]], fastmath=_MATHS), cell)
+                    products = [builder.fadd(a, b, flags=MATHS) for a, b in zip(products[:half], products[half:], strict=True)]
+                cell = builder.gep(result.data, [builder.add(arguments[6], loop.index)], source_etype=fixed.number)
+                first = builder.icmp_unsigned("==", column, column.type(0))
+                total = builder.select(first, fixed.number(0.0), builder.load(cell, typ=fixed.number))
+                builder.store(builder.call(reduce, [total, products[0]], fastmath=MATHS), cell)
 
-        return _each_tile(builder, fixed, tile)
+        return each_tile(builder, fixed, tile)
 
-    return types.intp(table, types.intp, values, nodes, types.intp, out), emit
+    return types.intp(table, types.intp, values, nodes, types.intp, out, types.intp), emit
 
 
-def _broadcast(builder: Any, number: Any, vector: ir.VectorType) -> Any:
+def broadcast(builder: Any, number: Any, vector: ir.VectorType) -> Any:
     first = builder.insert_element(ir.Constant(vector, ir.Undefined), number, ir.IntType(32)(0))
     mask = ir.Constant(ir.VectorType(ir.IntType(32), vector.count), [0] * vector.count)
     return builder.shuffle_vector(first, ir.Constant(vector, ir.Undefined), mask)

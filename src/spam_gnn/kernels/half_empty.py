@@ -1,0 +1,91 @@
+"""The product of a row that is half zeros with a matrix, for compiled loops: what relu put out is not multiplied.
+
+Which of 64 entries are not zero is one word of bits, found by comparing whole vectors; the loop takes the lowest bit that is
+left until there is none. A list of places and numbers, filled entry by entry, took half as long as the product itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+from spam_gnn.kernels.compiled import inlined
+from spam_gnn.kernels.vectors import MATHS, Rows, broadcast, each_tile
+
+_WORD = 64  # entries whose zeros are looked for at once
+
+
+def _bits_of(builder: Any, rows: Rows, row: Any, column: Any) -> Any:
+    """Bit x: entry column + x of the row is not zero."""
+    block = ir.VectorType(rows.number, _WORD)
+    at = builder.gep(rows.data, [builder.add(builder.mul(row, rows.width), column)], source_etype=rows.number)
+    entries = builder.load(builder.bitcast(at, block.as_pointer()), align=rows.number_bytes, typ=block)
+    return builder.bitcast(builder.fcmp_unordered("!=", entries, ir.Constant(block, [0.0] * _WORD)), ir.IntType(_WORD))
+
+
+def _each_bit(builder: Any, bits: Any, work: Callable[[Any], None]) -> None:
+    """work(place) of each bit that is set, lowest first."""
+    left, place = cgutils.alloca_once_value(builder, bits), builder.function
+    again, inside, done = (place.append_basic_block(f"bits.{part}") for part in ("again", "inside", "done"))
+    builder.branch(again)
+    builder.position_at_end(again)
+    now = builder.load(left, typ=bits.type)
+    builder.cbranch(builder.icmp_unsigned("!=", now, bits.type(0)), inside, done)
+    builder.position_at_end(inside)
+    lowest = builder.cttz(now, ir.IntType(1)(1))
+    builder.store(builder.and_(now, builder.sub(now, bits.type(1))), left)
+    work(lowest)
+    builder.branch(again)
+    builder.position_at_end(done)
+
+
+def _add_word(typing: Any, out: Any, place: Any, weights: Any, table: Any, row: Any, column: Any) -> Any:  # noqa: ARG001
+    """add_word(out, place, weights, table, row, column): out_place += sum of table_(row, x) weights_x over the 64 entries x from
+    `column` on, in whole tiles of the output; returns how many of its columns were done."""
+
+    def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        into, by, rows = (Rows(context, builder, signature.args[i], arguments[i]) for i in (0, 2, 3))
+        bits = _bits_of(builder, rows, arguments[4], arguments[5])
+        start = builder.add(builder.mul(arguments[4], rows.width), arguments[5])
+
+        def tile(first: Any) -> None:
+            addresses = into.tile(arguments[1], first)
+            sums = [cgutils.alloca_once(builder, into.vector) for _ in addresses]
+            for total, value in zip(sums, into.loaded(addresses), strict=True):
+                builder.store(value, total)
+
+            def add(x: Any) -> None:
+                entry = builder.load(builder.gep(rows.data, [builder.add(start, x)], source_etype=rows.number), typ=rows.number)
+                spread = broadcast(builder, entry, into.vector)
+                for total, vector in zip(sums, by.loaded(by.tile(builder.add(arguments[5], x), first)), strict=True):
+                    product = builder.fmul(spread, vector, flags=MATHS)
+                    builder.store(builder.fadd(builder.load(total, typ=into.vector), product, flags=MATHS), total)
+
+            _each_bit(builder, bits, add)
+            for total, address in zip(sums, addresses, strict=True):
+                builder.store(builder.load(total, typ=into.vector), address, align=into.number_bytes)
+
+        return each_tile(builder, into, tile)
+
+    return types.intp(out, types.intp, weights, table, types.intp, types.intp), emit
+
+
+add_word: Callable[..., int] = intrinsic(_add_word)
+
+
+@inlined
+def add_product(out: Any, o: int, table: Any, r: int, weights: Any) -> None:
+    """out_o += table_r W, for W (d_in, d); what does not fill words and tiles is for plain loops."""
+    whole, done = table.shape[1] // _WORD * _WORD, 0
+    for column in range(0, whole, _WORD):
+        done = add_word(out, o, weights, table, r, column)
+    for y in range(whole if done == out.shape[1] else 0, table.shape[1]):
+        a = table[r, y]
+        if a != 0:
+            for x in range(done if y < whole else 0, out.shape[1]):
+                out[o, x] += a * weights[y, x]
