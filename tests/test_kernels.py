@@ -169,13 +169,14 @@ def test_wrong_shapes_are_refused_before_compiled_code_sees_them():
 def test_compiled_draws_are_the_hashed_uniforms():
     first, second = torch.arange(500), torch.arange(500) * 7 + 3
     seeds = [seed_for(3, "train", 2, k) for k in range(3)]
-    low, high = torch.rand(2, 500, dtype=torch.float64).sort(0).values
-    negative, positive = draw_signs(first, second, seeds, low, high)
-    uniforms = edge_uniforms(first, second, seeds)
+    probability = torch.softmax(torch.randn(500, 3, generator=torch.Generator().manual_seed(0)), -1)
+    negative, positive = draw_signs(first, second, seeds, probability)
+    uniforms, low = edge_uniforms(first, second, seeds), probability[:, 0].double()
     assert torch.equal(negative, uniforms <= low)
-    assert torch.equal(positive, uniforms > high)
+    assert torch.equal(positive, uniforms > low + probability[:, 1])
     exact = edge_uniforms(first, second, seeds[:1])[0]
-    assert draw_signs(first, second, seeds[:1], exact, exact)[0].all()  # bit for bit: u <= u
+    certain = torch.stack([exact, torch.zeros_like(exact), 1.0 - exact], 1)
+    assert draw_signs(first, second, seeds[:1], certain)[0].all()  # bit for bit: u <= u
 
 
 def test_sums_at_targets_are_those_of_scatter():
@@ -211,12 +212,12 @@ def test_divergence_of_certain_edges_is_finite():
 def test_draws_do_not_depend_on_threads(monkeypatch):
     monkeypatch.setattr(compiled, "SERIAL_BELOW", 1)
     first, second = torch.randint(0, 50, (2, 99), generator=torch.Generator().manual_seed(0))
-    low, high = torch.full((99,), 0.3, dtype=torch.float64), torch.full((99,), 0.6, dtype=torch.float64)
+    probability = torch.tensor([0.3, 0.3, 0.4]).expand(99, 3)
     order, before, found = torch.arange(98, -1, -1), torch.get_num_threads(), []
     try:
         for threads in (1, 3):
             torch.set_num_threads(threads)
-            table = draw_table(first, second, [4, 5], low, high)
+            table = draw_table(first, second, [4, 5], probability)
             found.append((table, signs_along(table, order), torch.stack(indicators_along(table, order, torch.zeros(1)))))
     finally:
         torch.set_num_threads(before)

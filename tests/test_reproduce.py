@@ -250,11 +250,14 @@ def test_the_best_of_the_smallest_graph_go_on_to_the_larger_ones(tmp_path, monke
     monkeypatch.setattr(table_large, "best_on_validation", lambda *_: ())
     first = {(s.dataset, s.model, s.split) for s in table_large.specs(RunStore(tmp_path))}
     small, large = table_large.REAL[:2]
+    later = range(1, table_large.SPLITS)
     assert {model for data, model, split in first if (data, split) == (small, 0)} == set(plan.system_names())
-    assert {model for data, model, _ in first if data == large} == set(table_large.ALWAYS)
-    monkeypatch.setattr(table_large, "best_on_validation", lambda *_: ("gcnii", "gat"))
+    assert {model for data, model, split in first if (data, split) == (large, 0)} == set(table_large.ALWAYS)
+    assert {(data, model) for data, model, split in first if split in later} == {(small, "spam"), (large, "spam")}
+    monkeypatch.setattr(table_large, "best_on_validation", lambda *asked: ("gcnii", "gat") if asked[1] == small else ("gat",))
     then = {(s.dataset, s.model, s.split) for s in table_large.specs(RunStore(tmp_path))}
-    assert then - first == {(small, m, split) for m in ("gcnii", "gat") for split in (1, 2)} | {(large, "gcnii", 0)}
+    added = {(small, m, split) for m in ("gcnii", "gat") for split in later} | {(large, "gat", split) for split in later}
+    assert then - first == added | {(large, "gcnii", 0)}
     assert all(s.train.epochs == 3 for s in table_large.specs(RunStore(tmp_path)) if s.dataset.startswith("surrogate:"))
 
 

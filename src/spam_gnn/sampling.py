@@ -17,7 +17,7 @@ from spam_gnn.choices import Estimator
 from spam_gnn.errors import BadInput
 from spam_gnn.graph import Graph
 from spam_gnn.kernels import chosen
-from spam_gnn.kernels.draws import draw_signs, draw_table, indicators_along, signs_along
+from spam_gnn.kernels.draws import draw_signs, draw_table, gradient_of_draws, indicators_along, signs_along
 from spam_gnn.posterior.base import ABSENT, NEGATIVE, POSITIVE, SignDistribution
 from spam_gnn.randomness import edge_uniforms, seed_for
 from spam_gnn.structure import Messages
@@ -72,6 +72,7 @@ class _Slots:
     second: Tensor
     of_edge: Tensor  # (m,) which draw each stored edge reads
     chosen: Tensor | None  # (p,) which stored edge stands for the pair, None where every edge stands for itself
+    mirror: Tensor | None  # (p,) the other stored edge of the pair
 
     @staticmethod
     def of(graph: Graph, per_pair: bool) -> _Slots:
@@ -85,10 +86,10 @@ class _Slots:
     def _build(graph: Graph, shared: bool) -> _Slots:
         source, target = graph.identity[graph.edge_index[0]], graph.identity[graph.edge_index[1]]
         if not shared:
-            return _Slots(source, target, torch.arange(graph.num_edges), None)
+            return _Slots(source, target, torch.arange(graph.num_edges), None, None)
         edge, of_edge = graph.pairs
         low, high = torch.minimum(source[edge], target[edge]), torch.maximum(source[edge], target[edge])
-        return _Slots(low, high, of_edge, edge)
+        return _Slots(low, high, of_edge, edge, graph.reverse[edge])
 
 
 class _Draws:
@@ -96,7 +97,7 @@ class _Draws:
 
     def __init__(self, distribution: SignDistribution, graph: Graph, per_pair: bool) -> None:
         slots = _Slots.of(graph, per_pair)
-        self.first, self.second, self.of_edge = slots.first, slots.second, slots.of_edge
+        self.slots, self.first, self.second, self.of_edge = slots, slots.first, slots.second, slots.of_edge
         log_prob = distribution.log_prob
         self.log_prob = log_prob if slots.chosen is None else log_prob.index_select(0, slots.chosen)  # (p, 3)
 
@@ -128,26 +129,15 @@ def sample_signs(
     `gumbel`: the paper's choice; the draw is the argmax of log pi + Gumbel noise, the gradient that of the tempered softmax.
     Both give exactly the categorical distribution pi in the forward direction.
     """
+    if estimator == "straight-through":
+        seeds, slots = [seed_for(seed, purpose, epoch, k) for k in range(samples)], _Slots.of(graph, per_pair)
+        negative, positive = _StraightThrough.apply(distribution.log_prob, slots, seeds)  # pyright: ignore[reportGeneralTypeIssues]
+        return SignedGraphs(positive, negative, _uniform_weight(samples, positive))
     draws = _Draws(distribution, graph, per_pair)
-    probability = draws.log_prob.exp()
-    if estimator == "gumbel":
-        seeds = [seed_for(seed, purpose, epoch, k, s) for k in range(samples) for s in range(3)]
-        soft = torch.softmax(gumbel_logits(draws.log_prob, draws.first, draws.second, seeds) / temperature, dim=-1)
-        choice = soft.argmax(-1)
-        one_hot = torch.nn.functional.one_hot(choice, 3).to(probability.dtype) + (soft - soft.detach())
-        return draws.to_edges(one_hot, _uniform_weight(samples, probability))
-    seeds = [seed_for(seed, purpose, epoch, k) for k in range(samples)]
-    if _compiled(probability):
-        table = draw_table(draws.first, draws.second, seeds, *_bounds(probability))
-        negative, positive = indicators_along(table, draws.of_edge, probability)
-    else:
-        signs = drawn(probability, draws.first, draws.second, seeds)
-        negative, positive = (sign.index_select(1, draws.of_edge).to(probability.dtype) for sign in signs)
-    return SignedGraphs(
-        _StraightThrough.apply(probability[:, POSITIVE], positive, draws.of_edge),  # pyright: ignore[reportArgumentType]
-        _StraightThrough.apply(probability[:, NEGATIVE], negative, draws.of_edge),  # pyright: ignore[reportArgumentType]
-        _uniform_weight(samples, probability),
-    )
+    seeds = [seed_for(seed, purpose, epoch, k, s) for k in range(samples) for s in range(3)]
+    soft = torch.softmax(gumbel_logits(draws.log_prob, draws.first, draws.second, seeds) / temperature, dim=-1)
+    one_hot = torch.nn.functional.one_hot(soft.argmax(-1), 3).to(soft.dtype) + (soft - soft.detach())
+    return draws.to_edges(one_hot, _uniform_weight(samples, soft))
 
 
 def sign_table(
@@ -156,7 +146,7 @@ def sign_table(
     """(m, K) int8: the signs that :func:`sample_signs` draws for a prediction on the CPU, in the order of the messages."""
     draws = _Draws(distribution, graph, per_pair)
     seeds = [seed_for(seed, "predict", 0, k) for k in range(samples)]
-    table = draw_table(draws.first, draws.second, seeds, *_bounds(draws.log_prob.exp()))
+    table = draw_table(draws.first, draws.second, seeds, draws.log_prob.exp())
     return signs_along(table, draws.of_edge if messages.in_edge_order else draws.of_edge[messages.edge])
 
 
@@ -164,19 +154,13 @@ def _compiled(like: Tensor) -> bool:
     return chosen("auto", like.device) == "fused"
 
 
-def _bounds(probability: Tensor) -> tuple[Tensor, Tensor]:
-    """(p,) float64: p(z = -1) and p(z <= 0) from (p, 3) probabilities."""
-    low = probability[:, NEGATIVE].detach().to(torch.float64)
-    return low, low + probability[:, ABSENT].detach()
-
-
 def drawn(probability: Tensor, first: Tensor, second: Tensor, seeds: list[int]) -> tuple[Tensor, Tensor]:
     """(K, p) booleans, drawn negative and drawn positive, from (p, 3) probabilities and the identities of the ends (p,)."""
-    low, high = _bounds(probability)
     if _compiled(probability):
-        return draw_signs(first, second, seeds, low, high)
+        return draw_signs(first, second, seeds, probability)
     uniforms = edge_uniforms(first, second, seeds)  # (K, p)
-    return uniforms <= low, uniforms > high
+    low = probability[:, NEGATIVE].to(torch.float64)
+    return uniforms <= low, uniforms > low + probability[:, ABSENT]
 
 
 def gumbel_logits(log_prob: Tensor, first: Tensor, second: Tensor, seeds: list[int]) -> Tensor:
@@ -186,19 +170,33 @@ def gumbel_logits(log_prob: Tensor, first: Tensor, second: Tensor, seeds: list[i
 
 
 class _StraightThrough(torch.autograd.Function):
-    """Drawn indicators (K, m), with the gradient of the probability of each draw: (p,), summed over K and edges."""
+    """Drawn indicators z- and z+, (K, m) each; the indicator of sign s has the gradient of pi_s, which is pi_s times that of
+    log pi_s, added up over samples and over the edges that share a draw."""
 
     @staticmethod
-    def forward(ctx: Any, probability: Tensor, indicators: Tensor, of_edge: Tensor) -> Tensor:
-        ctx.draws = probability.shape[0]
-        ctx.save_for_backward(of_edge)
-        return indicators.view_as(indicators)
+    def forward(ctx: Any, log_prob: Tensor, slots: _Slots, seeds: list[int]) -> tuple[Tensor, Tensor]:
+        probability = (log_prob if slots.chosen is None else log_prob.index_select(0, slots.chosen)).exp()  # (p, 3)
+        ctx.slots = slots
+        ctx.save_for_backward(probability)
+        if _compiled(probability):
+            return indicators_along(draw_table(slots.first, slots.second, seeds, probability), slots.of_edge, probability)
+        signs = drawn(probability, slots.first, slots.second, seeds)
+        return tuple(sign.index_select(1, slots.of_edge).to(probability.dtype) for sign in signs)  # pyright: ignore
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None]:
-        (of_edge,) = ctx.saved_tensors
-        gradient = gradients[0].sum(0)
-        return gradient.new_zeros(ctx.draws).scatter_add(0, of_edge, gradient), None, None
+        (probability,), slots = ctx.saved_tensors, ctx.slots
+        to_negative, to_positive = (g[0] if len(g) == 1 else g.sum(0) for g in gradients)
+        if _compiled(probability):
+            none = slots.of_edge[:0]
+            edge, mirror = (none if t is None else t for t in (slots.chosen, slots.mirror))
+            return gradient_of_draws(probability, edge, mirror, to_negative, to_positive), None, None
+        flows = torch.zeros_like(probability)
+        for column, flow in ((NEGATIVE, to_negative), (POSITIVE, to_positive)):
+            flows[:, column] = probability[:, column] * flow.new_zeros(len(probability)).scatter_add(0, slots.of_edge, flow)
+        if slots.chosen is None:
+            return flows, None, None
+        return flows.new_zeros(to_negative.numel(), 3).index_copy(0, slots.chosen, flows), None, None
 
 
 def most_likely_signs(distribution: SignDistribution) -> SignedGraphs:

@@ -62,7 +62,7 @@ def compile_ahead(kernel: str, device: str = "cpu") -> None:
     from spam_gnn.kernels.belief import Mirrored, mean_log_agreement, propagate
     from spam_gnn.kernels.conv import Activation, Weights, fused_layer
     from spam_gnn.kernels.divergence import mean_divergence
-    from spam_gnn.kernels.draws import draw_table, indicators_along, signs_along
+    from spam_gnn.kernels.draws import draw_table, gradient_of_draws, indicators_along, signs_along
     from spam_gnn.kernels.infer import Classes, Layer, infer_layer
     from spam_gnn.kernels.project import sparse_product
     from spam_gnn.kernels.segments import segment_sum
@@ -74,8 +74,9 @@ def compile_ahead(kernel: str, device: str = "cpu") -> None:
     weights = Weights(square, square, square, torch.cat([square, square]), bias)
     dropping = Activation(0.5, torch.Generator().manual_seed(0))
     fused_layer(messages, hidden, weights, sign, sign, one, one, one, 1, dropping)[0].sum().backward()
-    bounds = torch.ones(1, dtype=torch.float64)
-    table = draw_table(messages.source, messages.target, [0], bounds, bounds)
+    thirds, none = torch.full((1, 3), 1 / 3), messages.edge[:0]
+    table = draw_table(messages.source, messages.target, [0], thirds)
+    gradient_of_draws(thirds, none, none, sign[0], sign[0])
     indicators_along(table, messages.edge, hidden)
     segment_sum(messages, sign)
     mean_divergence(torch.zeros(1, 3, requires_grad=True), torch.zeros(3)).backward()

@@ -45,8 +45,8 @@ def _each_bit(builder: Any, bits: Any, work: Callable[[Any], None]) -> None:
 
 
 def _add_word(typing: Any, out: Any, place: Any, weights: Any, table: Any, row: Any, column: Any) -> Any:  # noqa: ARG001
-    """add_word(out, place, weights, table, row, column): out_place += sum of table_(row, x) weights_x over the 64 entries x from
-    `column` on, in whole tiles of the output; returns how many of its columns were done."""
+    """add_word(out, place, weights, table, row, column): out_place += sum of table_(row, x) weights_x over the 64 entries x
+    from `column` on, in whole tiles of the output; returns how many of its columns were done."""
 
     def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         into, by, rows = (Rows(context, builder, signature.args[i], arguments[i]) for i in (0, 2, 3))

@@ -21,7 +21,6 @@ from spam_gnn.kernels.neighbourhood import longest_row
 from spam_gnn.kernels.prefetch import AHEAD, ask_for_row
 from spam_gnn.kernels.rows import add_rows, fill, load, row_dots
 
-
 BLOCK = 16  # nodes whose products are made together: of one weight after the other, each of which fits the nearest cache
 
 
@@ -225,9 +224,8 @@ def layer_rows(
     for i in range(first, last):
         slot, heard, b = i & 1, ahead, (i - first) % BLOCK
         if b == 0:
-            own_products(
-                i, min(i + BLOCK, last), pointer, signs, sample, samples, hidden, to_target, to_self, bias, steps, bases, targets
-            )
+            end = min(i + BLOCK, last)
+            own_products(i, end, pointer, signs, sample, samples, hidden, to_target, to_self, bias, steps, bases, targets)
         if i + 1 < last:
             ahead = look_ahead(pointer, source, signs, sample, samples, i + 1, edges, 1 - slot, table)
         load(base, bases, b)

@@ -89,8 +89,8 @@ def _add_tiles(
 def _dot_tiles(
     typing: Any, table: Any, place: Any, values: Any, nodes: Any, count: Any, out: Any, begin: Any  # noqa: ARG001
 ) -> Any:
-    """dot_tiles(table, place, values, nodes, count, out, begin): out_{begin + e} = table_place . v of each listed node, in whole
-    tiles; returns how many columns were done. Where there is no whole tile, `out` stays as it was."""
+    """dot_tiles(table, place, values, nodes, count, out, begin): out_{begin + e} = table_place . v of each listed node, in
+    whole tiles; returns how many columns were done. Where there is no whole tile, `out` stays as it was."""
 
     def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         fixed, rows = (Rows(context, builder, signature.args[i], arguments[i]) for i in (0, 2))

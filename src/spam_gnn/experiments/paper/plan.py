@@ -45,11 +45,13 @@ def present(datasets: Iterable[str]) -> tuple[str, ...]:
     return tuple(name for name in datasets if catalog.is_present(name))
 
 
-def best_on_validation(store: RunStore, dataset: str, splits: int, count: int) -> tuple[str, ...]:
-    """The `count` systems beside SpaM with the highest mean validation accuracy over the first splits; none before the whole
-    row exists. A system that failed on one of them is not among the best."""
+def best_on_validation(
+    store: RunStore, dataset: str, splits: int, count: int, among: Iterable[str] | None = None
+) -> tuple[str, ...]:
+    """The `count` systems beside SpaM, of all or of those named, with the highest mean validation accuracy over the first
+    splits; none before the whole row exists. A system that failed on one of them is not among the best."""
     means: dict[str, float] = {}
-    for model in system_names():
+    for model in system_names() if among is None else among:
         records = [store.read(table_run(dataset, model, split, split)) for split in range(splits)]
         if any(record is None for record in records):
             return ()
