@@ -63,6 +63,6 @@ def render(records: Sequence[Record]) -> StudyResult:
 
 STUDY = Study(
     "table-large", "Large graphs", specs, render,
-    further=f"the {BEST} best systems of the smallest graph, by validation, get further splits and the larger graphs, where the "
-    f"{RIVALS} best of them get further splits",
+    further=f"the {BEST} best systems of the smallest graph, by validation, get further splits and the larger graphs, where "
+    f"the {RIVALS} best of them get further splits",
 )  # fmt: skip
