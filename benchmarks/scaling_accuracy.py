@@ -27,9 +27,8 @@ SPLITS = range(5)  # each with a seed of its own
 # The default model, but lighter to train: a shorter row of the adjacency (256 numbers instead of 2048), K = 2 instead of 4, and
 # 4 instead of 8 at the validation after an epoch. It is the same for all: what is compared are three ways to train it.
 MODEL = SpaMConfig(position_rank=256, samples=2)
-# An epoch is one step on the whole graph, 5 steps on sampled batches of these graphs and 8 on clusters. Batches make steps noisy:
-# at the default rate every network stayed behind, also the one that hears no messages (validation nodes of cornell5, split 0).
-IN_BATCHES = TrainConfig(epochs=45, patience=20, decay_patience=6, learning_rate=0.004, val_samples=4)
+# An epoch is one step on the whole graph, 5 steps on sampled batches of these graphs and 8 on clusters.
+IN_BATCHES = TrainConfig(epochs=45, patience=20, decay_patience=6, val_samples=4)
 KINDS = {
     "whole": (BatchConfig(), TrainConfig(epochs=100, val_samples=4)),
     "sampled": (BatchConfig(2048, (10, 10)), IN_BATCHES),

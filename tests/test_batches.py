@@ -231,6 +231,13 @@ def test_training_in_batches_learns(name, config):
     assert {"train_accuracy", "val_accuracy", "val_loss"} <= state.history[-1].keys()
 
 
+def test_steps_on_batches_are_shorter():
+    graph, train = csbm(nodes=60, seed=0), TrainConfig(epochs=1, val_samples=1)
+    for batches, rate in ((BatchConfig(), 1.0), (BatchConfig(size=8), 0.4), (BatchConfig(clusters=2), 0.4)):
+        state = fit(SpaM(graph.num_features, graph.num_classes), graph, train, 0, batches=batches)
+        assert state.history[0]["learning_rate"] == pytest.approx(rate * train.learning_rate)
+
+
 def test_what_cannot_be_is_said_in_one_line(monkeypatch):
     graph = csbm(nodes=60, seed=0)
     model = make_baseline("linkx", graph, 0)

@@ -82,3 +82,9 @@ class BatchConfig:
     @property
     def kind(self) -> BatchKind:
         return "neighbours" if self.size else "clusters" if self.clusters else "whole"
+
+    @property
+    def rate(self) -> float:
+        """Factor on the learning rate: the gradient of a batch is a noisy one, and with full steps every network, also one that
+        hears no messages, stays behind what the whole graph teaches it (docs/scaling.md)."""
+        return 1.0 if self.kind == "whole" else 0.4

@@ -80,7 +80,7 @@ def fit(
     check_trainable(graph, config)
     if state is None:
         model.begin(graph, seed)
-        state = TrainState(learning_rate=config.learning_rate)
+        state = TrainState(learning_rate=config.learning_rate * batches.rate)
     optimiser = optimiser or make_optimiser(model, config)
     feed = make_feed(model, graph, batches, seed, team)
     loss = team.share(model)
