@@ -7,7 +7,10 @@ import torch
 
 from spam_gnn.features import FeatureMatrix
 from spam_gnn.kernels import compiled
+from spam_gnn.kernels.compiled import compiled as compiled_loop
 from spam_gnn.kernels.csr import edge_dot, gather_scalar, gather_sum, spread_back
+from spam_gnn.kernels.few import FEW, code_few
+from spam_gnn.kernels.half_empty import add_product
 from spam_gnn.kernels.project import sparse_product
 from spam_gnn.randomness import dropout
 from spam_gnn.structure import Messages
@@ -118,3 +121,47 @@ def test_predictions_skip_the_zeros_of_a_dense_matrix_and_training_draws_for_all
         torch.testing.assert_close(matrix.project(weight), x @ weight, rtol=1e-5, atol=1e-5)
         drawn = matrix.project(weight, 0.5, torch.Generator().manual_seed(3))
         assert torch.equal(drawn, dropout(x, 0.5, torch.Generator().manual_seed(3)) @ weight)
+
+
+@compiled_loop
+def _products(table, weights, out):
+    for r in range(table.shape[0]):
+        add_product(out, r, table, r, weights)
+
+
+@compiled_loop
+def _coded(table, listed, near, dots, count, step, limit, steps, codes, gram):
+    code_few(table, listed, near, dots, count, step, limit, steps, codes, gram)
+
+
+@pytest.mark.parametrize("kind", [torch.float32, torch.float64])
+@pytest.mark.parametrize(("width", "columns"), [(5, 64), (64, 64), (64, 70), (70, 3), (130, 128)])
+def test_rows_that_are_half_zeros_are_multiplied_as_all_are(kind, width, columns):
+    generator = torch.Generator().manual_seed(width)
+    table = torch.relu(torch.randn(9, width, generator=generator, dtype=kind))
+    table[3], table[4] = 0.0, 1.0  # nothing to multiply, and everything
+    weights = torch.randn(width, columns, generator=generator, dtype=kind)
+    out = torch.ones(9, columns, dtype=kind)
+    _products(table.numpy(), weights.numpy(), out.numpy())
+    torch.testing.assert_close(out, 1.0 + table @ weights, atol=1e-4, rtol=1e-5)
+
+
+@pytest.mark.parametrize("steps", [1, 2, 5])
+@pytest.mark.parametrize("width", [6, 64, 70])
+def test_few_neighbours_are_coded_as_the_steps_say(width, steps):
+    """a <- S(a + s V^T (t - V a), h), on neighbours that lie anywhere in the table."""
+    generator = torch.Generator().manual_seed(steps)
+    table = torch.randn(20, width, generator=generator)
+    target, step, limit = torch.randn(width, generator=generator), 1.0 / (9 * width), 0.01
+    for count in range(FEW + 1):
+        listed = torch.randperm(20, generator=generator)[:count]
+        v, a = table[listed], torch.zeros(count)
+        for _ in range(steps):
+            a = torch.nn.functional.softshrink(a + step * (v @ (target - a @ v)), limit)
+        room = torch.full((3, FEW), float("nan"))
+        room[0, :count], room[1, :count] = v.square().sum(1), v @ target
+        near, dots, codes = room.numpy()
+        kind = near.dtype.type
+        gram = room.new_empty(FEW * FEW).numpy()
+        _coded(table.numpy(), listed.numpy(), near, dots, count, kind(step), kind(limit), steps, codes, gram)
+        torch.testing.assert_close(room[2, :count], a, atol=1e-6, rtol=1e-4)

@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from conftest import tiny_graph
+from spam_gnn import sampling
 from spam_gnn.config import SpaMConfig
 from spam_gnn.errors import BadInput
 from spam_gnn.model import SpaM
@@ -122,6 +123,24 @@ def test_gradient_reaches_edges_drawn_absent(estimator, coder):
     loss = predict(model, graph, signs).log_prob[0].square().sum()  # every node counts, so every edge matters
     (gradient,) = torch.autograd.grad(loss, logits)
     assert (gradient.abs().sum(1) > 0).all()
+
+
+@pytest.mark.parametrize("per_pair", [True, False])
+@pytest.mark.parametrize("samples", [1, 3])
+@pytest.mark.parametrize("kernel", ["fused", "torch"])
+def test_straight_through_is_the_gradient_of_the_probabilities(per_pair, samples, kernel, monkeypatch):
+    """d/d log pi of sum_k (g-_k pi_- + g+_k pi_+), pi that of the edge that stands for its pair; compiled and plain."""
+    monkeypatch.setattr(sampling, "chosen", lambda *_: kernel)
+    graph, generator = tiny_graph(3), torch.Generator().manual_seed(0)
+    log_prob = torch.log_softmax(torch.randn(graph.num_edges, 3, generator=generator), -1)
+    log_prob = (0.5 * (log_prob + log_prob[graph.reverse])).requires_grad_()
+    flows = torch.randn(2, samples, graph.num_edges, generator=generator)
+    signs = sample_signs(SignDistribution(log_prob), graph, samples, 0, per_pair=per_pair)
+    (got,) = torch.autograd.grad((flows[0] * signs.negative + flows[1] * signs.positive).sum(), log_prob)
+    edge, of_edge = graph.pairs if per_pair else (torch.arange(graph.num_edges),) * 2
+    probability = log_prob[edge].exp()[of_edge]
+    (wanted,) = torch.autograd.grad((flows[0] * probability[:, 0] + flows[1] * probability[:, 2]).sum(), log_prob)
+    torch.testing.assert_close(got, wanted)
 
 
 def test_draws_follow_the_edge_not_its_position():
