@@ -13,7 +13,7 @@ import pytest
 
 from spam_gnn.cli import main
 from spam_gnn.experiments import study as registry
-from spam_gnn.experiments.paper import plan, published, table_large, table_main, table_published
+from spam_gnn.experiments.paper import plan, published, table_homophilic, table_large, table_main, table_published
 from spam_gnn.experiments.paper.comparison import Comparison
 from spam_gnn.experiments.publish import assemble, publish, publish_again
 from spam_gnn.experiments.records import compact, planned_records, read_records, take_over, write_records
@@ -243,6 +243,18 @@ def test_mistakes_are_one_line(tmp_path, monkeypatch, capsys, arguments, message
     assert code == 2
     assert message in said.err
     assert said.err.count("\n") == 1
+
+
+def test_the_best_get_further_seeds_and_what_was_run_is_shown(tmp_path, monkeypatch):
+    store = RunStore(tmp_path)
+    monkeypatch.setattr(table_homophilic, "present", lambda _: ("cora",))
+    monkeypatch.setattr(table_homophilic, "best_on_validation", lambda *_: ("gcn",))
+    asked = {(spec.model, spec.seed) for spec in table_homophilic.specs(store)}
+    assert asked == {(model, 0) for model in plan.system_names()} | {(m, s) for m in ("spam", "gcn") for s in (1, 2)}
+    further = plan.table_run("cora", "gat", 0, 2)
+    with store.claim(further):
+        store.write(further, {**made_up("gat", 0, 0.8), "spec": further.to_json(), "hash": further.spec_hash})
+    assert {(spec.model, spec.seed) for spec in table_homophilic.specs(store)} == asked | {("gat", 2)}
 
 
 def test_the_best_of_the_smallest_graph_go_on_to_the_larger_ones(tmp_path, monkeypatch):
