@@ -7,7 +7,9 @@ import gc
 import numpy as np
 import torch
 
+from spam_gnn.kernels import memory
 from spam_gnn.kernels.memory import LARGEST, LINE, SMALLEST, Blocks, fresh
+from spam_gnn.resources import MemoryLimit
 
 LIKE = torch.zeros(1)
 SIDE = SMALLEST // 4  # numbers in the smallest block that is kept
@@ -48,17 +50,24 @@ def test_autograd_keeps_what_it_saved():
 
 
 def test_no_more_is_kept_than_the_limit_and_small_tensors_are_left_to_the_allocator():
-    blocks = Blocks(limit=3 * SMALLEST)
-    held = [fresh(SIDE * size, like=LIKE, blocks=blocks) for size in (1, 2, 1, 2)]
+    limit = 12 * SMALLEST
+    blocks = Blocks(limit)
+    held = [fresh(SIDE * size, like=LIKE, blocks=blocks) for size in (1, 2) * 6]
     small = fresh(4, like=LIKE, blocks=blocks)
     del held, small
     gc.collect()
-    assert sum(block.size for block in blocks.free) <= 3 * SMALLEST
-    blocks.give(torch.empty(LARGEST + 1, dtype=torch.uint8).numpy())
-    assert all(block.size <= LARGEST for block in blocks.free)
+    assert 0 < sum(block.size for block in blocks.free) <= limit
+    blocks.give(np.empty(int(LARGEST * limit) + 1, np.uint8))
+    assert all(block.size <= LARGEST * limit for block in blocks.free)
     much = fresh(8 * SIDE, like=LIKE.double(), blocks=blocks)
     assert much.dtype == torch.float64
     assert much.data_ptr() not in {block.ctypes.data for block in blocks.free}
+
+
+def test_where_memory_is_plenty_more_is_kept(monkeypatch):
+    for there, kept in ((0.0, 2**29), (2.0**32, 2**29), (2.0**32 + 5.0 * 2**31, 2**31)):
+        monkeypatch.setattr(memory, "memory_limit", lambda there=there: MemoryLimit(there, "free memory"))
+        assert Blocks().limit == kept
 
 
 def test_tensors_begin_with_a_cache_line():

@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 from spam_gnn.choices import Estimator
 from spam_gnn.errors import BadInput
@@ -82,6 +83,10 @@ class _Slots:
             graph.derived[key] = _Slots._build(graph, shared)
         return graph.derived[key]
 
+    def of_draws(self, values: Tensor) -> Tensor:
+        """(m, 3) of the edges -> (p, 3) of the draws."""
+        return values if self.chosen is None else values.index_select(0, self.chosen)
+
     @staticmethod
     def _build(graph: Graph, shared: bool) -> _Slots:
         source, target = graph.identity[graph.edge_index[0]], graph.identity[graph.edge_index[1]]
@@ -97,9 +102,8 @@ class _Draws:
 
     def __init__(self, distribution: SignDistribution, graph: Graph, per_pair: bool) -> None:
         slots = _Slots.of(graph, per_pair)
-        self.slots, self.first, self.second, self.of_edge = slots, slots.first, slots.second, slots.of_edge
-        log_prob = distribution.log_prob
-        self.log_prob = log_prob if slots.chosen is None else log_prob.index_select(0, slots.chosen)  # (p, 3)
+        self.first, self.second, self.of_edge = slots.first, slots.second, slots.of_edge
+        self.log_prob = slots.of_draws(distribution.log_prob)
 
     def to_edges(self, one_hot: Tensor, log_weight: Tensor) -> SignedGraphs:
         """(K, p, 3) indicators per draw -> signed graphs over the stored edges."""
@@ -175,7 +179,7 @@ class _StraightThrough(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, log_prob: Tensor, slots: _Slots, seeds: list[int]) -> tuple[Tensor, Tensor]:
-        probability = (log_prob if slots.chosen is None else log_prob.index_select(0, slots.chosen)).exp()  # (p, 3)
+        probability = slots.of_draws(log_prob).exp()
         ctx.slots = slots
         ctx.save_for_backward(probability)
         if _compiled(probability):
@@ -184,7 +188,8 @@ class _StraightThrough(torch.autograd.Function):
         return tuple(sign.index_select(1, slots.of_edge).to(probability.dtype) for sign in signs)  # pyright: ignore
 
     @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None]:
+    @once_differentiable
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None]:  # pyright: ignore[reportIncompatibleMethodOverride]
         (probability,), slots = ctx.saved_tensors, ctx.slots
         to_negative, to_positive = (g[0] if len(g) == 1 else g.sum(0) for g in gradients)
         if _compiled(probability):

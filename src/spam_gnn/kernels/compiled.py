@@ -17,8 +17,8 @@ from torch import Tensor
 
 SERIAL_BELOW = 2_000_000  # multiply-adds under which starting a thread costs more than it saves
 
-# A part of a loop allocates nothing, so it need not count who refers to its arrays: by atomic instructions, for every array of
-# every call, that took a fifth of a layer's time.
+# A part of a loop allocates nothing and returns no array, nor a tuple of arrays, so it need not count who refers to its arrays:
+# by atomic instructions, for every array of every call, that took a fifth of a layer's time.
 _PART: dict[str, Any] = {"nogil": True, "error_model": "numpy", "forceinline": True, "_nrt": False}
 
 
@@ -34,7 +34,8 @@ def elementwise(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compile on first call; where no cache folder can be written the compilation is repeated in every process."""
-    options: dict[str, Any] = {"nogil": True, "fastmath": {"reassoc", "contract"}, "error_model": "numpy"}
+    # `_nrt` said outright: it would be taken from the part that happens to call this function first
+    options: dict[str, Any] = {"nogil": True, "fastmath": {"reassoc", "contract"}, "error_model": "numpy", "_nrt": True}
     try:
         made = njit(cache=True, **options)(function)
     except RuntimeError:  # neither NUMBA_CACHE_DIR, the package folder nor the user's cache folder can be written

@@ -1,8 +1,8 @@
 """The unrolled coder on a handful of neighbours: codes, thresholds and inner products of all of them in one vector each.
 
-Most nodes have few neighbours, and of those a drawn graph has fewer. Then the inner products of the neighbours with each other
-are fewer than those with the residuals of each step, r . v_q = t . v_q - sum_r a_r v_r . v_q, and loops so short cost more to
-begin than to run.
+Most nodes have few neighbours, and of those a drawn graph has fewer. Loops so short cost more to begin than to run. So the
+inner products of the neighbours with each other are made once, and a step needs no residual:
+r . v_q = t . v_q - sum_r a_r v_r . v_q.
 """
 
 from __future__ import annotations

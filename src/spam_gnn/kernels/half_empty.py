@@ -30,8 +30,8 @@ def _bits_of(builder: Any, rows: Rows, row: Any, column: Any) -> Any:
 
 def _each_bit(builder: Any, bits: Any, work: Callable[[Any], None]) -> None:
     """work(place) of each bit that is set, lowest first."""
-    left, place = cgutils.alloca_once_value(builder, bits), builder.function
-    again, inside, done = (place.append_basic_block(f"bits.{part}") for part in ("again", "inside", "done"))
+    left = cgutils.alloca_once_value(builder, bits)
+    again, inside, done = (builder.append_basic_block(f"bits.{part}") for part in ("again", "inside", "done"))
     builder.branch(again)
     builder.position_at_end(again)
     now = builder.load(left, typ=bits.type)

@@ -186,15 +186,15 @@ def rectify(row: Any) -> None:
 
 @inlined
 def log_softmax(logits: Any, bias: Any, out: Any, k: int, i: int) -> None:
-    """out_(k, i) = log softmax(logits + b)."""
+    """out_(k, i) = log softmax(logits + b); x - x is there so that what is not a number stays none."""
     top = logits[0] + bias[0]
     for c in range(bias.size):
         logits[c] += bias[c]
         top = max(top, logits[c])
     total = top - top
     for c in range(bias.size):
-        total += exp(logits[c] - top)
-    top += log(total)
+        total += exp(logits[c] - top) + (logits[c] - logits[c])
+    top += log(total) + (total - total)
     for c in range(bias.size):
         out[k, i, c] = logits[c] - top
 

@@ -5,8 +5,8 @@ its size, not d) finds signs; a Cholesky factor of the Gram matrix then solves f
 held against the optimality conditions of *all* columns, computed from the columns themselves, to the tolerance of the
 careful solver. Where columns are so alike that the Gram matrix cannot be trusted it gives up, and that solver takes over.
 
-Parts take the arrays they use one by one: taking an array out of a tuple counts a reference with an atomic instruction, and
-those took a tenth of all time and more.
+Parts take the arrays they use one by one: taking an array out of a tuple counts a reference with an atomic instruction, also
+where parts count none (`compiled.py`), and those took a tenth of all time and more.
 """
 
 from __future__ import annotations

@@ -17,18 +17,29 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from spam_gnn.resources import kept_memory, memory_limit
+
 SMALLEST = 1 << 20  # bytes under which the allocator has memory at hand anyway
-LARGEST = 100 << 20  # bytes of a block above which it is given back: where tensors are that large, memory is scarce
-LIMIT = 1 << 29  # bytes kept while nobody uses them
+LARGEST = 0.2  # of the limit: a larger block is given back, since it would leave room for few others
 WASTE = 1.25  # a block serves tensors of its size divided by this, and larger ones
 LINE = 64  # bytes of a cache line: tensors begin with one, so that no row of a usual width lies in one more than it fills
 
 
 class Blocks:
-    """Blocks of bytes that are free, smallest first; a block comes back when the last view of its tensor is gone."""
+    """Blocks of bytes that are free, smallest first; a block comes back when the last view of its tensor is gone.
 
-    def __init__(self, limit: int = LIMIT) -> None:
-        self.limit, self.free, self.lock = limit, list[NDArray[np.uint8]](), threading.RLock()
+    Args:
+        limit: bytes kept while nobody uses them; unless given, as memory allows when the first block comes back.
+    """
+
+    def __init__(self, limit: float | None = None) -> None:
+        self._limit, self.free, self.lock = limit, list[NDArray[np.uint8]](), threading.RLock()
+
+    @property
+    def limit(self) -> float:
+        if self._limit is None:
+            self._limit = kept_memory(memory_limit().bytes)
+        return self._limit
 
     def take(self, size: int) -> NDArray[np.uint8]:
         """A block of at least `size` bytes."""
@@ -42,7 +53,7 @@ class Blocks:
 
     def give(self, block: NDArray[np.uint8]) -> None:
         """Keep a block for later; where that is more than the limit, the smallest are let go."""
-        if block.size > LARGEST:
+        if block.size > LARGEST * self.limit:
             return
         with self.lock:
             place = sum(other.size < block.size for other in self.free)

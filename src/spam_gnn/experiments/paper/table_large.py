@@ -21,9 +21,9 @@ SHORT = {"epochs": 3, "patience": 3}  # of a surrogate: enough to see what an ep
 
 
 def specs(store: RunStore) -> list[RunSpec]:
-    """Every system on the smallest graph; SpaM and those that are best there on validation nodes get further splits and the
-    larger graphs, and those that are best on these further splits of them. Of a surrogate a few epochs, which show cost and say
-    nothing of accuracy."""
+    """Every system on the smallest graph; SpaM and those that are best there on validation nodes get further splits of it, and
+    the larger graphs. SpaM and those that are best on a larger graph get further splits of that. Of a surrogate a few epochs,
+    which show cost and say nothing of accuracy."""
     real, absent = present(REAL), [f"surrogate:{name}" for name in PAPER if not catalog.is_present(name)]
     if not real:
         return [_short(data, model) for data in absent for model in ALWAYS]
@@ -32,7 +32,7 @@ def specs(store: RunStore) -> list[RunSpec]:
     chosen = tuple(dict.fromkeys((*ALWAYS, *best)))
     for data in real[1:]:
         runs += [table_run(data, model, 0, 0) for model in chosen]
-        further += _further(data, best_on_validation(store, data, 1, RIVALS, chosen))
+        further += _further(data, best_on_validation(store, data, 1, RIVALS, chosen) if best else ())
     return [*runs, *further, *(_short(data, model) for data in absent for model in ALWAYS)]
 
 
