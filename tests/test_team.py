@@ -17,6 +17,7 @@ from spam_gnn.checkpoint import read_tensors
 from spam_gnn.data.folder import write_converted
 from spam_gnn.data.reading import Reading
 from spam_gnn.data.synthetic import csbm
+from spam_gnn.distributed import backend
 
 ENV = {**os.environ, "OMP_NUM_THREADS": "1", "SPAM_GNN_CHECKPOINT_SECONDS": "0", "GLOO_SOCKET_IFNAME": "lo"}
 OPTIONS = ["--set", "hidden=8", "--set", "posterior_hidden=8", "--set", "samples=2", "--set", "predict_samples=2",
@@ -54,6 +55,13 @@ def folder(tmp_path_factory):
 def command(folder, out, *more, epochs):
     return [sys.executable, "-m", "spam_gnn", "train", "--graph", str(folder), "--epochs", str(epochs), "--out", str(out),
             *OPTIONS, *more]  # fmt: skip
+
+
+def test_tensors_on_a_gpu_travel_by_nccl(monkeypatch):
+    monkeypatch.setattr("torch.distributed.is_nccl_available", lambda: True)
+    for there, wanted in ((False, "gloo"), (True, "cpu:gloo,cuda:nccl")):
+        monkeypatch.setattr(torch.cuda, "is_available", lambda there=there: there)
+        assert backend() == wanted
 
 
 def test_two_processes_have_the_gradients_of_one(folder, tmp_path):

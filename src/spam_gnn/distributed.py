@@ -50,6 +50,11 @@ class Together(Team):
         return data.numpy().tobytes()
 
 
+def backend() -> str:
+    """How tensors travel: by gloo, and those on a GPU by nccl where there is one."""
+    return "cpu:gloo,cuda:nccl" if torch.cuda.is_available() and dist.is_nccl_available() else "gloo"
+
+
 @contextlib.contextmanager
 def gathered() -> Iterator[Team]:
     """The team that the environment describes (RANK and WORLD_SIZE, as torchrun sets them), or this process alone."""
@@ -60,8 +65,9 @@ def gathered() -> Iterator[Team]:
     place = os.environ.get(MEETING_PLACE)
     try:
         dist.init_process_group(
-            "gloo", init_method="env://" if place is None else f"file://{place}", rank=rank, world_size=size, timeout=PATIENCE
-        )
+            backend(), init_method="env://" if place is None else f"file://{place}", rank=rank, world_size=size,
+            timeout=PATIENCE,
+        )  # fmt: skip
         yield Together()
         dist.destroy_process_group()
     except (RuntimeError, dist.DistError) as error:
