@@ -5,10 +5,11 @@ from __future__ import annotations
 import gc
 
 import numpy as np
+import pytest
 import torch
 
 from spam_gnn.kernels import memory
-from spam_gnn.kernels.memory import LARGEST, LINE, SMALLEST, Blocks, fresh
+from spam_gnn.kernels.memory import LARGE, LINE, SMALLEST, Blocks, fresh
 from spam_gnn.resources import MemoryLimit
 
 LIKE = torch.zeros(1)
@@ -50,24 +51,29 @@ def test_autograd_keeps_what_it_saved():
 
 
 def test_no_more_is_kept_than_the_limit_and_small_tensors_are_left_to_the_allocator():
-    limit = 12 * SMALLEST
-    blocks = Blocks(limit)
-    held = [fresh(SIDE * size, like=LIKE, blocks=blocks) for size in (1, 2) * 6]
+    blocks = Blocks(limit=3 * SMALLEST)
+    held = [fresh(SIDE * size, like=LIKE, blocks=blocks) for size in (1, 2, 1, 2)]
     small = fresh(4, like=LIKE, blocks=blocks)
     del held, small
     gc.collect()
-    assert 0 < sum(block.size for block in blocks.free) <= limit
-    blocks.give(np.empty(int(LARGEST * limit) + 1, np.uint8))
-    assert all(block.size <= LARGEST * limit for block in blocks.free)
+    assert 0 < sum(block.size for block in blocks.free) <= 3 * SMALLEST
     much = fresh(8 * SIDE, like=LIKE.double(), blocks=blocks)
     assert much.dtype == torch.float64
     assert much.data_ptr() not in {block.ctypes.data for block in blocks.free}
 
 
-def test_where_memory_is_plenty_more_is_kept(monkeypatch):
-    for there, kept in ((0.0, 2**29), (2.0**32, 2**29), (2.0**32 + 5.0 * 2**31, 2**31)):
+def test_large_blocks_have_a_limit_of_their_own():
+    blocks = Blocks(limit=2 * SMALLEST, spared=2.5 * LARGE)
+    sizes = SMALLEST, LARGE + 1, LARGE + 3, SMALLEST, LARGE + 2  # never touched: nothing is taken of the machine
+    for size in sizes:
+        blocks.give(np.empty(size, np.uint8))
+    assert [block.size for block in blocks.free] == [SMALLEST, SMALLEST, LARGE + 2, LARGE + 3]
+
+
+def test_where_memory_is_plenty_large_blocks_are_kept(monkeypatch):
+    for there, kept in ((0.0, 0.0), (2.0**32, 0.0), (2.0**32 + 5.0 * 2**31, 2.0**31)):
         monkeypatch.setattr(memory, "memory_limit", lambda there=there: MemoryLimit(there, "free memory"))
-        assert Blocks().limit == kept
+        assert Blocks().spared == pytest.approx(kept)
 
 
 def test_tensors_begin_with_a_cache_line():

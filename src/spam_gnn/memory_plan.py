@@ -17,7 +17,7 @@ from spam_gnn.config import SpaMConfig
 from spam_gnn.data.facts import FolderFacts
 from spam_gnn.errors import TooLarge
 from spam_gnn.position_shape import PositionShape
-from spam_gnn.resources import MemoryLimit, kept_memory
+from spam_gnn.resources import MemoryLimit
 from spam_gnn.settings import TRAIN_LOOKED_AT, BatchConfig
 
 if TYPE_CHECKING:  # a plan is made before torch is loaded
@@ -30,6 +30,7 @@ _PROCESS = 400.0 * 2**20  # Python, torch, numba and their buffers
 # without layers, (sample, edge), (class, edge).
 _EPOCH = {"node": 2234.0, "edge": 155.0, "value": 13.5, "state": 4.94, "flow": 7.1, "sign": 32.0, "message": 70.0}
 _DROPPED = 5.0  # bytes of a stored feature value, with its mask, that every further pass over the features drops anew
+_KEPT = 512.0 * 2**20  # the most that the compiled loops keep of a training batch for the next (`kernels/memory.py`)
 _FORWARD = 0.31  # of that without gradients, as in validation: 0.27 to 0.31 in three measured peaks
 # Bytes of an exact prediction in pieces and of writing its tables: of its pieces, and per node, stored edge that the measures
 # look at, (class, node) and (sample, class, node), where each trusting network counts as a sample.
@@ -120,12 +121,11 @@ def bytes_whole(sizes: Sizes, c: SpaMConfig) -> float:
     )
 
 
-def bytes_in_batches(sizes: Sizes, c: SpaMConfig, batches: BatchConfig, there: float = 0.0) -> float:
-    """Peak of training in batches, of the validation after it, or of the exact prediction, whichever is largest; where so many
-    bytes are there."""
+def bytes_in_batches(sizes: Sizes, c: SpaMConfig, batches: BatchConfig) -> float:
+    """Peak of training in batches, of the validation after it, or of the exact prediction, whichever is largest."""
     alone = replace(c, position="off")
     batch = bytes_whole(_batch(sizes, batches, sizes.labelled or sizes.nodes), alone)
-    kept = min(batch - _PROCESS, kept_memory(there))  # stays beside the validation, whose blocks have other sizes
+    kept = min(batch - _PROCESS, _KEPT)  # stays beside the validation, whose blocks have other sizes
     seen = min(sizes.validated, batches.val_limit) + min(sizes.labelled, TRAIN_LOOKED_AT) if sizes.validated else sizes.nodes
     looked = _PROCESS + kept + _FORWARD * (bytes_whole(_batch(sizes, batches, seen), alone) - _PROCESS)
     batch = max(batch, looked) + _bytes_of_position(sizes, c)
@@ -182,16 +182,12 @@ def choose(sizes: Sizes, config: SpaMConfig, asked: BatchConfig, limit: MemoryLi
     """
     whole = bytes_whole(sizes, config)
     options = [asked] if asked.kind != "whole" else [asked, *(replace(asked, size=size) for size in _SIZES)]
-    tried = [
-        (option, whole if option.kind == "whole" else bytes_in_batches(sizes, config, option, limit.bytes))
-        for option in options
-    ]  # fmt: skip
+    tried = [(option, whole if option.kind == "whole" else bytes_in_batches(sizes, config, option)) for option in options]
     for option, needed in tried:
         if needed * MARGIN <= limit.bytes:
             return option, Plan(option.kind, option.size, needed, whole, limit.bytes, limit.what)
     least = min(needed for _, needed in tried)
-    spare = replace(config, predict_samples=1, samples=1), replace(asked, size=64, clusters=0)
-    smallest = bytes_in_batches(sizes, *spare, limit.bytes)
+    smallest = bytes_in_batches(sizes, replace(config, predict_samples=1, samples=1), replace(asked, size=64, clusters=0))
     advice = "use --batch-size 64 --set samples=1 --set predict_samples=1" if smallest * MARGIN <= limit.bytes else (
         "raise the limit, or use a machine with more memory")  # fmt: skip
     if not sizes.mapped:

@@ -93,13 +93,6 @@ def _left_in_cgroups() -> Iterator[float]:
                 yield float(limit - used + (int(found.group(1)) if found else 0))
 
 
-def kept_memory(there: float) -> float:
-    """Bytes that compiled loops keep for their next results (`kernels/memory.py`) where so many may be used: half a GiB, or a
-    fifth of what lies beyond four. Where memory is plenty, giving large tensors back and having them cleared again was a tenth
-    of an epoch."""
-    return max(2.0**29, (there - 2.0**32) / 5.0)
-
-
 def available_memory_mb() -> float:
     """Memory in MiB that a run may take, see :func:`memory_limit`."""
     return memory_limit().bytes / 2**20

@@ -17,10 +17,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from spam_gnn.resources import kept_memory, memory_limit
+from spam_gnn.resources import memory_limit
 
 SMALLEST = 1 << 20  # bytes under which the allocator has memory at hand anyway
-LARGEST = 0.2  # of the limit: a larger block is given back, since it would leave room for few others
+LARGE = 100 << 20  # bytes above which a block is a large one: only graphs taken whole have them
+LIMIT = 1 << 29  # bytes of blocks that are not large, kept while nobody uses them
+PLENTY, SPARED = 1 << 32, 0.2  # large blocks are kept where more is there than this, up to this share of what lies beyond
 WASTE = 1.25  # a block serves tensors of its size divided by this, and larger ones
 LINE = 64  # bytes of a cache line: tensors begin with one, so that no row of a usual width lies in one more than it fills
 
@@ -29,17 +31,20 @@ class Blocks:
     """Blocks of bytes that are free, smallest first; a block comes back when the last view of its tensor is gone.
 
     Args:
-        limit: bytes kept while nobody uses them; unless given, as memory allows when the first block comes back.
+        limit: bytes kept in blocks that are not large.
+        spared: bytes kept in large ones; unless given, as memory allows when the first of them comes back. With 10^7 messages,
+            giving them back and having them cleared again was a tenth of an epoch.
     """
 
-    def __init__(self, limit: float | None = None) -> None:
-        self._limit, self.free, self.lock = limit, list[NDArray[np.uint8]](), threading.RLock()
+    def __init__(self, limit: float = LIMIT, spared: float | None = None) -> None:
+        self.limit, self.free, self.lock = limit, list[NDArray[np.uint8]](), threading.RLock()
+        self._spared = spared
 
     @property
-    def limit(self) -> float:
-        if self._limit is None:
-            self._limit = kept_memory(memory_limit().bytes)
-        return self._limit
+    def spared(self) -> float:
+        if self._spared is None:
+            self._spared = max(0.0, SPARED * (memory_limit().bytes - PLENTY))
+        return self._spared
 
     def take(self, size: int) -> NDArray[np.uint8]:
         """A block of at least `size` bytes."""
@@ -52,14 +57,14 @@ class Blocks:
         return np.empty(size, np.uint8)  # NumPy asks for large pages, torch does not
 
     def give(self, block: NDArray[np.uint8]) -> None:
-        """Keep a block for later; where that is more than the limit, the smallest are let go."""
-        if block.size > LARGEST * self.limit:
-            return
+        """Keep a block for later; where that is more than the limit of its kind, the smallest of the kind are let go."""
+        large = block.size > LARGE
         with self.lock:
-            place = sum(other.size < block.size for other in self.free)
-            self.free.insert(place, block)
-            while sum(other.size for other in self.free) > self.limit:
-                self.free.pop(0)
+            self.free.insert(sum(other.size < block.size for other in self.free), block)
+            first = sum(other.size <= LARGE for other in self.free) if large else 0  # where the blocks of its kind begin
+            most = self.spared if large else self.limit
+            while sum(other.size for other in self.free if (other.size > LARGE) == large) > most:
+                self.free.pop(first)
 
     def let_go(self) -> None:
         """Keep none any longer."""
