@@ -113,6 +113,16 @@ def test_what_these_loops_do_not_know_goes_the_other_way(setting):
     assert torch.equal(model.readings(prepared, 0, samples=3)[0].log_prob, wanted)
 
 
+def test_what_is_not_a_number_stays_none():
+    """One class of a classifier that has diverged spoils every probability, as in torch's log_softmax."""
+    messages, conv = awkward(1), S2Conv(5, 6, 6, S2Config(coder="uniform", separate_signs=True))
+    signs = torch.ones(messages.count, 1, dtype=torch.int8)
+    classes = Classes(torch.ones(6, 3), torch.tensor([0.0, float("nan"), 1.0]))
+    with torch.no_grad():
+        got = infer_layer(messages, torch.ones(1, 30, 5), conv.as_layer(), signs, range(1), classes)
+    assert bool(got.isnan().all())
+
+
 def test_shapes_that_do_not_fit_are_refused():
     messages, conv = awkward(1), S2Conv(5, 6, 6, S2Config(separate_signs=True))
     signs, hidden = torch.zeros(messages.count, 2, dtype=torch.int8), torch.ones(1, 30, 5)
