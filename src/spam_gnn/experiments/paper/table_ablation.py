@@ -65,7 +65,8 @@ def concerns(change: str, dataset: str) -> bool:
 def plan(datasets: Sequence[str]) -> Plan:
     return [
         ((change, data), RunSpec.of(data, "spam", split=split, seed=seed, settings=CHANGES[change], train=EQUAL_BUDGET))
-        for data in datasets for split, seed in draws_of(data, DRAWS) for change in CHANGES if concerns(change, data)
+        for turn in range(DRAWS) for data in datasets for split, seed in [draws_of(data, DRAWS)[turn]]
+        for change in CHANGES if concerns(change, data)
     ]  # fmt: skip
 
 
