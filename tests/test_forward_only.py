@@ -10,7 +10,8 @@ from spam_gnn.data.synthetic import csbm
 from spam_gnn.errors import BadInput
 from spam_gnn.graph import Graph
 from spam_gnn.kernels import compiled
-from spam_gnn.kernels.infer import Classes, infer_layer
+from spam_gnn.kernels.infer import Classes, infer_classes, infer_layer
+from spam_gnn.kernels.variants import Held
 from spam_gnn.sampling import SignedGraphs, sample_signs, sign_table
 from test_kernels import awkward
 
@@ -65,12 +66,14 @@ def test_a_layer_is_the_plain_one_on_awkward_graphs(coder, shared, width):
     classes = Classes(torch.randn(width, 3), torch.randn(3))
     with torch.no_grad():
         plain = torch.relu(conv.pass_messages(hidden, (messages,), signs).hidden)
-        torch.testing.assert_close(infer_layer(messages, hidden, conv.as_layer(), draw, range(4)), plain, atol=1e-5, rtol=1e-4)
+        held = Held.of(hidden)
+        got = infer_layer(messages, held, conv.as_layer(), draw, range(4)).dense()
+        torch.testing.assert_close(got, plain, atol=1e-5, rtol=1e-4)
         logits = torch.log_softmax(plain @ classes.weight + classes.bias, -1)
-        got = infer_layer(messages, hidden, conv.as_layer(), draw, range(4), classes)
+        got = infer_classes(messages, held, conv.as_layer(), draw, range(4), classes)
         torch.testing.assert_close(got, logits, atol=1e-5, rtol=1e-4)
         if shared:
-            some = infer_layer(messages, hidden, conv.as_layer(), draw, range(1, 3))
+            some = infer_layer(messages, held, conv.as_layer(), draw, range(1, 3)).dense()
             torch.testing.assert_close(some, plain[1:3], atol=1e-5, rtol=1e-4)
 
 
@@ -119,7 +122,7 @@ def test_what_is_not_a_number_stays_none():
     signs = torch.ones(messages.count, 1, dtype=torch.int8)
     classes = Classes(torch.ones(6, 3), torch.tensor([0.0, float("nan"), 1.0]))
     with torch.no_grad():
-        got = infer_layer(messages, torch.ones(1, 30, 5), conv.as_layer(), signs, range(1), classes)
+        got = infer_classes(messages, Held.of(torch.ones(1, 30, 5)), conv.as_layer(), signs, range(1), classes)
     assert bool(got.isnan().all())
 
 
@@ -129,4 +132,4 @@ def test_shapes_that_do_not_fit_are_refused():
     layer = conv.as_layer()
     for h, s, samples in ((hidden[:, :9], signs, range(2)), (hidden, signs[:3], range(2)), (hidden, signs, range(1, 3))):
         with pytest.raises(BadInput):
-            infer_layer(messages, h, layer, s, samples)
+            infer_layer(messages, Held.of(h), layer, s, samples)

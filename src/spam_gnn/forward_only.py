@@ -8,11 +8,12 @@ import torch
 from torch import Tensor
 
 from spam_gnn.config import SpaMConfig
-from spam_gnn.kernels.infer import Classes, infer_layer
+from spam_gnn.kernels.infer import Classes, infer_classes, infer_layer
+from spam_gnn.kernels.variants import Held
 from spam_gnn.layer import S2Conv
 from spam_gnn.structure import Messages
 
-_HELD = 1 << 25  # numbers in the (K, n, hidden) tensor between two layers, up to which samples go through them together
+_HELD = 1 << 25  # numbers in the rows of all samples between two layers, up to which samples go through them together
 
 
 def serves(c: SpaMConfig) -> bool:
@@ -33,8 +34,8 @@ def log_prob_on(convs: Sequence[S2Conv], classes: Classes, messages: Messages, h
     size = max(1, min(total, _HELD // max(messages.num_nodes * hidden.shape[2], 1)))
     pieces = []
     for start in range(0, total, size):
-        samples, state = range(start, min(start + size, total)), hidden
+        samples, state = range(start, min(start + size, total)), Held.of(hidden)
         for layer in layers[:-1]:
             state = infer_layer(messages, state, layer, signs, samples)
-        pieces.append(infer_layer(messages, state, layers[-1], signs, samples, classes))
+        pieces.append(infer_classes(messages, state, layers[-1], signs, samples, classes))
     return pieces[0] if len(pieces) == 1 else torch.cat(pieces)

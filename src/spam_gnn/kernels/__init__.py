@@ -63,9 +63,10 @@ def compile_ahead(kernel: str, device: str = "cpu") -> None:
     from spam_gnn.kernels.conv import Activation, Weights, fused_layer
     from spam_gnn.kernels.divergence import mean_divergence
     from spam_gnn.kernels.draws import draw_table, gradient_of_draws, indicators_along, signs_along
-    from spam_gnn.kernels.infer import Classes, Layer, infer_layer
+    from spam_gnn.kernels.infer import Classes, Layer, infer_classes
     from spam_gnn.kernels.project import sparse_product
     from spam_gnn.kernels.segments import segment_sum
+    from spam_gnn.kernels.variants import Held
     from spam_gnn.structure import Messages
 
     messages = Messages.build(torch.tensor([0]), torch.tensor([1]), 2)
@@ -89,4 +90,4 @@ def compile_ahead(kernel: str, device: str = "cpu") -> None:
     relu_dropout(dropped(square, 0.5, dropping.generator) @ hidden[0], 0.5, dropping.generator).sum().backward()
     with torch.no_grad():  # prediction has loops of its own
         layer, signs = Layer(weights, 1, 1.0, 1.0, 1.0), signs_along(table, messages.edge)
-        infer_layer(messages, hidden, layer, signs, range(1), Classes(square, bias))
+        infer_classes(messages, Held.of(hidden), layer, signs, range(1), Classes(square, bias))

@@ -1,7 +1,8 @@
 """The sparse signed layers when nothing is differentiated: K drawn graphs, relu after each layer, log p at the end.
 
-The same equations as `conv`, in another order of products (`infer_loops`). Of the table that neighbours read there is one
-sample's at a time; all else that a layer makes of a node stays in the cache while the node is dealt with.
+The same equations as `conv`, in another order of products (`infer_loops`), each made once for all samples in which a node holds
+and hears the same (`variants`). One sample follows the other, so that the rows that neighbours read are those of one sample and
+stay in the cache.
 """
 
 from __future__ import annotations
@@ -9,6 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
 from torch import Tensor
 
 from spam_gnn.errors import BadInput
@@ -16,8 +19,10 @@ from spam_gnn.kernels import infer_loops
 from spam_gnn.kernels.compiled import array, over_rows
 from spam_gnn.kernels.conv import Weights
 from spam_gnn.kernels.memory import fresh
-from spam_gnn.kernels.signed import groups_of, of_sample
+from spam_gnn.kernels.variants import Held, Variants, variants_of
 from spam_gnn.structure import Messages
+
+LASTING = 1 << 25  # numbers in a table up to which it has room for the rows of all samples, each made once
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,45 +52,67 @@ class Classes:
     bias: Tensor
 
 
-def infer_layer(
-    messages: Messages, hidden: Tensor, layer: Layer, signs: Tensor, samples: range, classes: Classes | None = None
-) -> Tensor:
-    """relu of the layer, (K, n, d), or with `classes` log p, (K, n, C), for some of the drawn graphs.
+def infer_layer(messages: Messages, hidden: Held, layer: Layer, signs: Tensor, samples: range) -> Held:
+    """relu of the layer for some of the drawn graphs.
 
     Args:
-        hidden: (K, n, d_in), or (1, n, d_in) where the samples share it.
+        hidden: what the nodes hold in each of `samples`, or in all of them.
         signs: (m, all samples) int8, in the order of the messages.
-        samples: which of them, K in number.
+        samples: which of them.
     """
-    n, width, count = messages.num_nodes, layer.weights.value.shape[1], len(samples)
-    _check(messages, hidden, layer, signs, samples)
-    table, squares = fresh(n, 2 * width, like=hidden), hidden.new_empty(n)
-    out = fresh(count, n, width if classes is None else classes.bias.numel(), like=hidden)
-    into, (projecting, passing) = [table.view(2 * n, width).numpy(), squares.numpy()], layer.operands()
-    last = [array(t) for t in ((hidden[0, :0], hidden[0, 0, :0]) if classes is None else (classes.weight.t(), classes.bias))]
-    pointer, heard = array(messages.row_pointer), [array(messages.source), array(signs)]
-    for part in groups_of(count, hidden):
-        h, result = array(of_sample(hidden, part.start)), out[part].numpy()
+    found = _checked_variants(messages, hidden, layer, signs, samples)
+    out = fresh(1, found.count, layer.weights.value.shape[1], like=hidden.rows)
+    _listen(messages, hidden, layer, signs, samples, found, (hidden.rows[:0], hidden.rows[0, :0]), out)
+    return Held(out[0], found.place, found.begin)
 
-        def project(thread: int, first: int, end: int, h: Any = h) -> None:  # noqa: ARG001 - threads share nothing here
-            infer_loops.project_rows(first, end, h, *projecting, *into)
 
-        def listen(thread: int, first: int, end: int, h: Any = h, part: slice = part, result: Any = result) -> None:  # noqa: ARG001
-            here = samples.start + part.start
-            infer_loops.layer_rows(first, end, pointer, *heard, here, h, *into, *passing, *last, result)
-
-        over_rows(pointer, 2 * h.size * width, project)
-        over_rows(pointer, (2 * h.size + messages.count * (1 + 2 * layer.steps) * len(result)) * width, listen)
+def infer_classes(
+    messages: Messages, hidden: Held, layer: Layer, signs: Tensor, samples: range, classes: Classes
+) -> Tensor:  # fmt: skip
+    """log p (K, n, C) of a classifier after relu of the layer, with the arguments of `infer_layer`."""
+    found = _checked_variants(messages, hidden, layer, signs, samples)
+    out = fresh(len(samples), messages.num_nodes, classes.bias.numel(), like=hidden.rows)
+    _listen(messages, hidden, layer, signs, samples, found, (classes.weight.t(), classes.bias), out)
     return out
 
 
-def _check(messages: Messages, hidden: Tensor, layer: Layer, signs: Tensor, samples: range) -> None:
+def _listen(
+    messages: Messages, hidden: Held, layer: Layer, signs: Tensor, samples: range, found: Variants,
+    classes: tuple[Tensor, Tensor], out: Tensor,
+) -> None:  # fmt: skip
+    (rows, inner), (n, kept), width = hidden.rows.shape, hidden.place.shape, layer.weights.value.shape[1]
+    lasts = rows < n * kept and 2 * rows * width <= LASTING
+    size, each = rows if lasts else n, np.arange(n, dtype=np.int32)
+    table, squares = fresh(size, 2 * width, like=hidden.rows), hidden.rows.new_empty(size)
+    into, (projecting, passing) = [table.view(2 * size, width).numpy(), squares.numpy()], layer.operands()
+    last, h, result = [array(t) for t in classes], array(hidden.rows), out.numpy()
+    pointer, source, drawn = array(messages.row_pointer), array(messages.source), array(signs)
+    before: NDArray[np.int32] = np.full(n, -1, np.int32)  # the hidden rows that the table is made of
+    for here in range(kept):
+        count, members = len(samples) if kept == 1 else 1, hidden.of_sample(here)
+        new, at = (members >= hidden.begin[here], members) if lasts else (members != before, each)
+        said = [samples.start, here, count, found.leader, found.place, at, h, members]
+
+        def project(thread: int, first: int, end: int, members: Any = members, new: Any = new, at: Any = at) -> None:  # noqa: ARG001
+            infer_loops.project_rows(first, end, h, members, new, at, *projecting, *into)
+
+        def listen(thread: int, first: int, end: int, said: Any = said) -> None:  # noqa: ARG001 - threads share nothing here
+            infer_loops.layer_rows(first, end, pointer, source, drawn, *said, *into, *passing, *last, result)
+
+        over_rows(pointer, 2 * n * inner * width, project)
+        over_rows(pointer, (2 * n * inner + messages.count * (1 + 2 * layer.steps) * count) * width, listen)
+        before = members
+
+
+def _checked_variants(messages: Messages, hidden: Held, layer: Layer, signs: Tensor, samples: range) -> Variants:
     """Compiled code does not check bounds."""
-    wanted = (messages.num_nodes, layer.weights.value.shape[0])
-    if hidden.shape[0] not in (1, len(samples)) or hidden.shape[1:] != wanted:
-        raise BadInput(f"hidden: found shape {tuple(hidden.shape)}; use ({len(samples)} or 1, {wanted[0]}, {wanted[1]})")
+    (rows, found), (n, kept), wanted = hidden.rows.shape, hidden.place.shape, layer.weights.value.shape[0]
+    if found != wanted or n != messages.num_nodes or kept not in (1, len(samples)) or (n and hidden.place.max() >= rows):
+        raise BadInput(f"hidden: found {rows} rows of {found} for {kept} samples of {n} nodes; use rows of {wanted} for "
+                       f"{len(samples)} samples or 1, of {messages.num_nodes} nodes")  # fmt: skip
     if signs.shape[0] != messages.count or not 0 <= samples.start < samples.stop <= signs.shape[1]:
         raise BadInput(f"signs: found shape {tuple(signs.shape)}; use ({messages.count}, {samples.stop} or more)")
     width = layer.weights.value.shape[1]
     if layer.weights.outputs.shape != (2 * width, width):
         raise BadInput(f"outputs: found shape {tuple(layer.weights.outputs.shape)}; use ({2 * width}, {width})")
+    return variants_of(messages, hidden, signs, samples)

@@ -1,8 +1,8 @@
 """Compiled loops of a sparse signed layer whose gradient nobody asks for, on signed graphs that were drawn.
 
 An edge is there or not, so absent ones are left out altogether and all present ones share a step size. The output weights of
-supporting messages are applied to the nodes beforehand: `table` (2 n, d) holds v_j in row 2 j and v_j W+ in row 2 j + 1.
-Opposing messages are fewer: their sum goes through W- where there are any.
+supporting messages are applied to the nodes beforehand: `table` holds of each row h of what nodes hold v = h W_v and v W+, in
+rows 2 r and 2 r + 1. Opposing messages are fewer: their sum goes through W- where there are any.
 """
 
 from __future__ import annotations
@@ -21,32 +21,8 @@ from spam_gnn.kernels.neighbourhood import longest_row
 from spam_gnn.kernels.prefetch import AHEAD, ask_for_row
 from spam_gnn.kernels.rows import add_rows, fill, load, row_dots
 
+LEAD = 4  # nodes between asking for the rows of a node's neighbours and using them, a power of 2
 BLOCK = 16  # nodes whose products are made together: of one weight after the other, each of which fits the nearest cache
-
-
-@inlined
-def products(first: int, last: int, hidden: Any, weights: Any, out: Any, start: int, stride: int) -> None:
-    """Row start + stride b of `out` += h_(first + b) W, for b = 0 .. last - first - 1."""
-    for j in range(first, last):
-        add_product(out, start + stride * (j - first), hidden, j, weights)
-
-
-@compiled
-def project_rows(first: int, last: int, hidden: Any, to_value: Any, to_support: Any, table: Any, squares: Any) -> None:
-    """Rows 2 j and 2 j + 1 of the table, h_j W_v and h_j W_v W+, and |v_j|^2, for j = first .. last - 1."""
-    zero = table.dtype.type(0.0)
-    for begin in range(first, last, BLOCK):
-        end = min(begin + BLOCK, last)
-        for r in range(2 * begin, 2 * end):
-            for x in range(table.shape[1]):
-                table[r, x] = zero
-        products(begin, end, hidden, to_value, table, 2 * begin, 2)
-        products(begin, end, hidden, to_support, table, 2 * begin + 1, 2)
-        for j in range(begin, end):
-            total = zero
-            for x in range(table.shape[1]):
-                total += table[2 * j, x] * table[2 * j, x]
-            squares[j] = total
 
 
 @inlined
@@ -59,41 +35,88 @@ def hears(pointer: Any, signs: Any, sample: int, samples: int, i: int) -> bool:
     return False
 
 
+@compiled
+def project_rows(
+    first: int, last: int, hidden: Any, members: Any, new: Any, at: Any, to_value: Any, to_support: Any, table: Any,
+    squares: Any,
+) -> None:  # fmt: skip
+    """Rows 2 at_i and 2 at_i + 1 of the table and |v|^2, of hidden row members_i, for those nodes first .. last - 1 that are
+    new."""
+    nodes, i, zero = np.empty(BLOCK, np.int64), first, table.dtype.type(0.0)
+    while i < last:
+        count = 0
+        while i < last and count < BLOCK:
+            nodes[count] = i
+            count += 1 if new[i] else 0
+            i += 1
+        for b in range(count):
+            r = 2 * at[nodes[b]]
+            for x in range(table.shape[1]):
+                table[r, x] = zero
+            for x in range(table.shape[1]):
+                table[r + 1, x] = zero
+        for b in range(count):
+            add_product(table, 2 * at[nodes[b]], hidden, members[nodes[b]], to_value)
+        for b in range(count):
+            add_product(table, 2 * at[nodes[b]] + 1, hidden, members[nodes[b]], to_support)
+        for b in range(count):
+            r, total = at[nodes[b]], zero
+            for x in range(table.shape[1]):
+                total += table[2 * r, x] * table[2 * r, x]
+            squares[r] = total
+
+
+@inlined
+def leads(leader: Any, i: int, here: int, samples: int) -> bool:
+    """Whether one of the samples is the first of its variant of node i."""
+    found = False
+    for k in range(here, here + samples):
+        found |= leader[i, k] == k
+    return found
+
+
 @inlined
 def own_products(
-    begin: int, end: int, pointer: Any, signs: Any, sample: int, samples: int, hidden: Any, to_target: Any, to_self: Any,
-    bias: Any, steps: int, bases: Any, targets: Any,
+    begin: int, end: int, pointer: Any, signs: Any, sample: int, here: int, samples: int, leader: Any, hidden: Any,
+    members: Any, to_target: Any, to_self: Any, bias: Any, steps: int, bases: Any, targets: Any,
 ) -> None:  # fmt: skip
-    """What a layer makes of each node by itself, nodes begin .. end - 1: b + h W_self, and h W_t where it hears somebody."""
+    """What a layer makes of each node by itself, nodes begin .. end - 1 of which there is something to say: b + h W_self, and
+    h W_t where it hears somebody."""
     zero = targets.dtype.type(0.0)
-    for b in range(end - begin):
+    for i in range(end, min(end + BLOCK, members.size)):
+        ask_for_row(hidden, members[i], hidden.shape[1])
+    for i in range(begin, end):
         for x in range(bias.size):
-            bases[b, x] = bias[x]
-    if to_self.shape[0] > 0:
-        products(begin, end, hidden, to_self, bases, 0, 1)
-    if steps > 0:
-        for i in range(begin, end):
-            if hears(pointer, signs, sample, samples, i):
-                for x in range(targets.shape[1]):
-                    targets[i - begin, x] = zero
-                add_product(targets, i - begin, hidden, i, to_target)
+            bases[i - begin, x] = bias[x]
+            targets[i - begin, x] = zero
+    for i in range(begin, end if to_self.shape[0] > 0 else begin):
+        if leads(leader, i, here, samples):
+            add_product(bases, i - begin, hidden, members[i], to_self)
+    for i in range(begin, end if steps > 0 else begin):
+        if leads(leader, i, here, samples) and hears(pointer, signs, sample + here, samples, i):
+            add_product(targets, i - begin, hidden, members[i], to_target)
 
 
 @inlined
 def look_ahead(
-    pointer: Any, source: Any, signs: Any, sample: int, samples: int, i: int, edges: Any, slot: int, table: Any
-) -> int:  # fmt: skip
-    """List the messages to node i that one of the samples has, and ask for the rows of the first of them."""
-    kept = 0
+    pointer: Any, source: Any, signs: Any, sample: int, here: int, samples: int, leader: Any, i: int, at: Any, edges: Any,
+    heard: Any, table: Any,
+) -> None:  # fmt: skip
+    """List the messages to node i that one of the samples has, and ask for the rows of the first of them; none where other
+    samples have said what there is to say."""
+    kept, slot, now = 0, i & (LEAD - 1), sample + here
+    if not leads(leader, i, here, samples):
+        heard[slot] = 0
+        return
     for e in range(pointer[i], pointer[i + 1]):
-        there = signs[e, sample]
-        for k in range(sample + 1, sample + samples):
+        there = signs[e, now]
+        for k in range(now + 1, now + samples):
             there |= signs[e, k]
         edges[slot, kept] = e
         kept += 1 if there != 0 else 0
     for q in range(min(kept, AHEAD)):
-        ask_for_row(table, 2 * source[edges[slot, q]], 2 * table.shape[1])
-    return kept
+        ask_for_row(table, 2 * at[source[edges[slot, q]]], 2 * table.shape[1])
+    heard[slot] = kept
 
 
 @inlined
@@ -171,10 +194,10 @@ def add_opposing(
 
 
 @inlined
-def start_row(row: Any, base: Any, scale: Any, table: Any, r: int) -> None:
-    """row = base + scale table_r."""
+def start_row(row: Any, bases: Any, b: int, scale: Any, table: Any, r: int) -> None:
+    """row = base_b + scale table_r."""
     for x in range(row.size):
-        row[x] = base[x] + scale * table[r, x]
+        row[x] = bases[b, x] + scale * table[r, x]
 
 
 @inlined
@@ -201,41 +224,50 @@ def log_softmax(logits: Any, bias: Any, out: Any, k: int, i: int) -> None:
 
 @compiled
 def layer_rows(
-    first: int, last: int, pointer: Any, source: Any, signs: Any, sample: int, hidden: Any, table: Any, squares: Any,
-    to_target: Any, to_self: Any, bias: Any, to_oppose: Any, penalty: Any, own: Any, gamma: Any, steps: int,
-    to_class: Any, class_bias: Any, out: Any,
+    first: int, last: int, pointer: Any, source: Any, signs: Any, sample: int, here: int, samples: int, leader: Any, to: Any,
+    at: Any, hidden: Any, members: Any, table: Any, squares: Any, to_target: Any, to_self: Any, bias: Any, to_oppose: Any,
+    penalty: Any, own: Any, gamma: Any, steps: int, to_class: Any, class_bias: Any, out: Any,
 ) -> None:  # fmt: skip
-    """relu of the layer for rows first .. last - 1, into `out` (K, n, d), in K samples from `sample` on with the same operands.
+    """relu of the layer for nodes first .. last - 1 in samples here .. here + samples - 1, whose signs are from column `sample`
+    on: one row of `out` (1, variants, d) for each variant, in place `to`.
 
-    `to_target` and `to_self` have no rows where a layer has none. With `to_class` (C, d), the classifier transposed, `out`
-    (K, n, C) gets log p instead.
+    In these samples node i holds hidden row members_i, and row at_i of the table is made of it. `to_target` and `to_self` have
+    no rows where a layer has none. With `to_class` (C, d), the classifier transposed, `out` (K, n, C) gets log p instead, of
+    every sample.
     """
-    longest, width, kind, samples = longest_row(pointer, first, last), table.shape[1], table.dtype, out.shape[0]
-    edges, lists = np.empty((2, longest), np.int64), np.empty((4, longest), np.int64)
+    longest, width, kind = longest_row(pointer, first, last), table.shape[1], table.dtype
+    edges, lists, all_heard = np.empty((LEAD, longest), np.int64), np.empty((4, longest), np.int64), np.zeros(LEAD, np.int64)
     order = np.arange(max(width, class_bias.size))
     rows, listed, some, others = lists[0], lists[1], lists[2], lists[3]
     numbers, sign = np.empty((8, longest + FEW), kind), np.empty(longest, np.int8)
     all_near, all_dots, near, dots = numbers[0], numbers[1], numbers[2], numbers[3]
     a, down, some_weights, other_weights = numbers[4], numbers[5], numbers[6], numbers[7]
-    vectors, logits = np.empty((5, width), kind), np.empty(class_bias.size, kind)
-    t, base, residual, minus, row = vectors[0], vectors[1], vectors[2], vectors[3], vectors[4]
+    vectors, logits = np.empty((4, width), kind), np.empty(class_bias.size, kind)
+    t, residual, minus, row = vectors[0], vectors[1], vectors[2], vectors[3]
     bases, targets, gram = np.empty((BLOCK, width), kind), np.empty((BLOCK, width), kind), np.empty(FEW * FEW, kind)
-    ahead = look_ahead(pointer, source, signs, sample, samples, first, edges, first & 1, table) if first < last else 0
+    for i in range(first, min(first + LEAD - 1, last)):
+        look_ahead(pointer, source, signs, sample, here, samples, leader, i, at, edges, all_heard, table)
     for i in range(first, last):
-        slot, heard, b = i & 1, ahead, (i - first) % BLOCK
+        slot, b = i & (LEAD - 1), (i - first) % BLOCK
+        heard = all_heard[slot]
         if b == 0:
-            end = min(i + BLOCK, last)
-            own_products(i, end, pointer, signs, sample, samples, hidden, to_target, to_self, bias, steps, bases, targets)
-        if i + 1 < last:
-            ahead = look_ahead(pointer, source, signs, sample, samples, i + 1, edges, 1 - slot, table)
-        load(base, bases, b)
-        for q in range(heard):
-            j = source[edges[slot, q]]
-            rows[q], all_near[q] = 2 * j, squares[j]
-        if steps > 0 and heard > 0:
-            load(t, targets, b)
-            row_dots(t, table, rows, heard, all_dots)
-        for k in range(samples):
+            own_products(i, min(i + BLOCK, last), pointer, signs, sample, here, samples, leader, hidden, members, to_target,
+                         to_self, bias, steps, bases, targets)  # fmt: skip
+        if i + LEAD - 1 < last:
+            look_ahead(pointer, source, signs, sample, here, samples, leader, i + LEAD - 1, at, edges, all_heard, table)
+        if heard > 0:
+            for q in range(heard):
+                r = at[source[edges[slot, q]]]
+                rows[q], all_near[q] = 2 * r, squares[r]
+            if steps > 0:
+                load(t, targets, b)
+                row_dots(t, table, rows, heard, all_dots)
+        for k in range(here, here + samples):
+            same = leader[i, k]
+            if same != k:
+                for c in range(class_bias.size):
+                    out[k, i, c] = out[same, i, c]
+                continue
             count = list_present(
                 signs, sample + k, edges, slot, rows, all_near, all_dots, heard, listed, sign, near, dots
             )
@@ -247,7 +279,7 @@ def layer_rows(
             support, oppose = scales_of(plus_mass, minus_mass, own, gamma)
             for q in range(supporting):
                 some_weights[q] *= support
-            start_row(row, base, own * support, table, 2 * i + 1)
+            start_row(row, bases, b, own * support, table, 2 * at[i] + 1)
             add_rows(row, table, some, some_weights, supporting)
             if opposing > 0:
                 add_opposing(row, table, others, other_weights, opposing, gamma * oppose, minus, to_oppose, order)
@@ -256,5 +288,6 @@ def layer_rows(
                 row_dots(row, to_class, order, class_bias.size, logits)
                 log_softmax(logits, class_bias, out, k, i)
             else:
+                r = to[i, k]
                 for x in range(width):
-                    out[k, i, x] = row[x]
+                    out[0, r, x] = row[x]
