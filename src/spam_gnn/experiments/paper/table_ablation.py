@@ -53,13 +53,17 @@ CHANGES: dict[str, dict[str, Any]] = {
     "in- and out-edges apart": {"directions": "both"},
     "paper preset": asdict(SpaMConfig.preset("paper")),
 }
-# runs of minutes: the changes that concern it
-_ON_MINESWEEPER = (WHOLE, "the judging network alone", _FEW, "no posterior", "paper preset")
+# runs of minutes: the changes that concern these datasets
+_SOME = {
+    "minesweeper": (WHOLE, "the judging network alone", _FEW, "no posterior", "paper preset"),
+    "chameleon": (WHOLE, "the judging network alone", "no network without messages", "no trusting network", "no posterior",
+                  "no belief propagation", "no position", "in-edges alone", "in- and out-edges apart", "paper preset"),
+}  # fmt: skip
 
 
 def concerns(change: str, dataset: str) -> bool:
     """Whether a change is tried on a dataset."""
-    return change in _ON_MINESWEEPER if dataset == "minesweeper" else change != _FEW
+    return change in _SOME.get(dataset, [name for name in CHANGES if name != _FEW])
 
 
 def plan(datasets: Sequence[str]) -> Plan:
