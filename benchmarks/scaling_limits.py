@@ -37,7 +37,7 @@ UNDER_LIMIT = (
     Shape(130_000, 8), Shape(160_000, 8), Shape(200_000, 8), Shape(250_000, 8), Shape(100_000, 20),
     Shape(300_000, 6), Shape(350_000, 8),
     Shape(500_000, 6), Shape(700_000, 4), Shape(1_000_000, 4), Shape(150_000, 8, 32, 100), Shape(2_300_000, 3),
-    Shape(150_000, 8, 32, 300), Shape(220_000, 6, 32, 600), Shape(320_000, 6, 32, 600),
+    Shape(150_000, 8, 32, 300), Shape(220_000, 6, 32, 600), Shape(515_000, 6, 32, 600),
 )  # fmt: skip
 # In shapes that tell the terms of the estimate apart
 PEAKS = (

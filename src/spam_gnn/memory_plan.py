@@ -1,10 +1,10 @@
 """`Plan`: what a run will need and what is there, before the first epoch; whole graph, batches, or an honest refusal.
 
 The estimates are sums of terms in the sizes of the graph and of the model, of anonymous memory (mapped files cost none, their
-pages are given back). The terms of `_EPOCH` are differences of peaks measured in shapes that differ in one size; "sign" is
-reasoned from array sizes and taken off its neighbours. `_FORWARD` is a ratio of such peaks. Of `_RESULT`, "edge" is the
-difference of two peaks; the other terms, and that of `position`, are reasoned. `python benchmarks/scaling.py memory`
-measures peaks to fit them to, and `limit` holds them against runs that they were not fitted to.
+pages are given back). `_PROCESS`, `_EPOCH` and `_PROBABILITY` are fitted together, by least squares of relative errors, to the
+peaks of eighteen whole graphs (`python benchmarks/scaling.py memory`, and those that `limit` trained whole), `_RESULT` by hand
+to five peaks of batches; `_FORWARD` is a ratio of peaks. The term of `position` and what a prediction of the whole graph holds
+are reasoned from the sizes of arrays.
 """
 
 from __future__ import annotations
@@ -25,16 +25,18 @@ if TYPE_CHECKING:  # a plan is made before torch is loaded
 
 MARGIN = 1.25  # how far an estimate may be wrong before a run that was let through fails
 _SIZES = (8192, 2048, 512, 128)  # seeds of a batch that are tried in turn
-_PROCESS = 400.0 * 2**20  # Python, torch, numba and their buffers
-# Bytes of a training epoch and a validation per: node, stored edge, stored feature value, (sample, node, unit, layer), the same
-# without layers, (sample, edge), (class, edge).
-_EPOCH = {"node": 2234.0, "edge": 155.0, "value": 13.5, "state": 4.94, "flow": 7.1, "sign": 32.0, "message": 70.0}
+_PROCESS = 431.0 * 2**20  # Python, torch, numba and their buffers
+# Bytes of a training epoch and a validation per: node, stored edge, stored feature value; and of what is there for a while,
+# (sample, node, unit, layer), the same without layers, (sample, edge), (class, edge).
+_EPOCH = {"node": 733.0, "edge": 177.0, "value": 7.5, "state": 5.04, "flow": 2.97, "sign": 26.4, "message": 43.2}
+_PROBABILITY = 13.6  # bytes per (sample, class, node) of a prediction of the whole graph, where a trusting network is a sample
+AT_ONCE = 1 << 25  # the most numbers that it holds of rows, and has in a table (`forward_only.py`, `kernels/infer.py`)
 _DROPPED = 5.0  # bytes of a stored feature value, with its mask, that every further pass over the features drops anew
 _KEPT = 512.0 * 2**20  # the most that the compiled loops keep of a training batch for the next (`kernels/memory.py`)
 _FORWARD = 0.31  # of that without gradients, as in validation: 0.27 to 0.31 in three measured peaks
 # Bytes of an exact prediction in pieces and of writing its tables: of its pieces, and per node, stored edge that the measures
 # look at, (class, node) and (sample, class, node), where each trusting network counts as a sample.
-_RESULT = {"start": 80.0 * 2**20, "node": 150.0, "edge": 102.0, "belief": 24.0, "probability": 10.0}
+_RESULT = {"start": 80.0 * 2**20, "node": 20.0, "edge": 113.0, "belief": 10.0, "probability": 8.0}
 MOST_EDGES = 4_000_000  # stored edges that the measures and the report look at; of more, an excerpt of that size
 
 
@@ -102,33 +104,43 @@ class Plan:
 
 
 def bytes_whole(sizes: Sizes, c: SpaMConfig) -> float:
-    """Peak of training on the whole graph and predicting it at once."""
+    """Peak of training on the whole graph and predicting it at once: while it predicts, what the loops keep of training is
+    still there (`kernels/memory.py`)."""
+    structure, states = _bytes_of_epoch(sizes, c)
+    readings = c.predict_samples + len(c.further(sizes.features))
+    held, shared = c.predict_samples * sizes.nodes * c.hidden, 2 * c.predict_samples * sizes.nodes * c.hidden
+    table = shared if shared < AT_ONCE else 2 * sizes.nodes * c.hidden
+    predicting = 4.0 * (min(held, AT_ONCE) * (1 if c.layers <= 2 else 2) + table)
+    predicting += _PROBABILITY * readings * sizes.classes * sizes.nodes
+    return _PROCESS + _bytes_of_position(sizes, c) + structure + max(states, min(states, _KEPT) + predicting)
+
+
+def _bytes_of_epoch(sizes: Sizes, c: SpaMConfig) -> tuple[float, float]:
+    """What an epoch needs: of the graph and its features, and beside it while it lasts."""
     samples = max(c.samples, 1)
     # reasoned: a pass of a trusting network holds what the judging one holds of a single sample; `limit` holds it against runs
     most = c.passes(sizes.labelled, sizes.nodes - sizes.labelled) if sizes.labelled else 1
     passes = [(most if network.layers else 1, network) for network in c.further(sizes.features)]
-    states = (_EPOCH["state"] * c.layers + _EPOCH["flow"]) * samples + sum(
+    units = (_EPOCH["state"] * c.layers + _EPOCH["flow"]) * samples + sum(
         times * (_EPOCH["state"] * network.layers + _EPOCH["flow"]) for times, network in passes
     )
     drops = sum(times for times, network in passes if network.of_features(sizes.features, network.dropout) > 0.0)
-    return _PROCESS + _bytes_of_position(sizes, c) + (
+    structure = (
         _EPOCH["node"] * sizes.nodes
         + _EPOCH["edge"] * sizes.edges
         + (_EPOCH["value"] + _DROPPED * drops) * sizes.values
-        + states * sizes.nodes * c.hidden
-        + _EPOCH["sign"] * samples * sizes.edges
-        + _EPOCH["message"] * sizes.classes * sizes.edges
     )
+    signs = _EPOCH["sign"] * samples * sizes.edges + _EPOCH["message"] * sizes.classes * sizes.edges
+    return structure, units * sizes.nodes * c.hidden + signs
 
 
 def bytes_in_batches(sizes: Sizes, c: SpaMConfig, batches: BatchConfig) -> float:
     """Peak of training in batches, of the validation after it, or of the exact prediction, whichever is largest."""
-    alone = replace(c, position="off")
-    batch = bytes_whole(_batch(sizes, batches, sizes.labelled or sizes.nodes), alone)
-    kept = min(batch - _PROCESS, _KEPT)  # stays beside the validation, whose blocks have other sizes
+    batch = sum(_bytes_of_epoch(_batch(sizes, batches, sizes.labelled or sizes.nodes), c))
+    kept = min(batch, _KEPT)  # stays beside the validation, whose blocks have other sizes
     seen = min(sizes.validated, batches.val_limit) + min(sizes.labelled, TRAIN_LOOKED_AT) if sizes.validated else sizes.nodes
-    looked = _PROCESS + kept + _FORWARD * (bytes_whole(_batch(sizes, batches, seen), alone) - _PROCESS)
-    batch = max(batch, looked) + _bytes_of_position(sizes, c)
+    looked = kept + _FORWARD * sum(_bytes_of_epoch(_batch(sizes, batches, seen), c))
+    batch = _PROCESS + max(batch, looked) + _bytes_of_position(sizes, c)
     readings = c.predict_samples + len(c.further(sizes.features))
     result = _PROCESS + (
         _RESULT["start"]
