@@ -74,7 +74,7 @@ def _limited(place: Path, number: int) -> dict[str, Any]:
 
 def _peak(place: Path, number: int) -> dict[str, Any]:
     shape = PEAKS[number]
-    return kept(place / f"memory-{_name(shape)}.json", lambda: _run_free(place, shape))
+    return kept(place / f"memory-{_name(shape)}.json", lambda: _run_for_peak(place, shape))
 
 
 def _name(shape: Shape) -> str:
@@ -109,7 +109,7 @@ def _run_limited(place: Path, shape: Shape) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _run_free(place: Path, shape: Shape) -> dict[str, Any]:
+def _run_for_peak(place: Path, shape: Shape) -> dict[str, Any]:
     done, plan = _train(place, shape, limit=LIMIT)
     if plan is None:
         raise SystemExit(done.error)

@@ -98,6 +98,8 @@ def test_what_a_part_is_worth_is_paired_by_split(measured, monkeypatch, everythi
               if table_ablation.concerns(change, data)]  # fmt: skip
     assert len(specs) == len(set(specs)) == table_ablation.DRAWS * len(wanted)
     assert {change for _, change in wanted} == set(table_ablation.CHANGES)
+    assert {change for some in table_ablation._SOME.values() for change in some} <= set(table_ablation.CHANGES)
+    assert [spec.dataset for spec in specs][: len(wanted)] == [data for data, _ in wanted]  # one draw of each before the second
     off = table_ablation.CHANGES["no posterior"]
     values = {True: (0.8, 0.6, 0.9), False: (0.7, 0.494)}  # the third split of the change has no run yet
 

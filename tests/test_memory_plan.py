@@ -15,7 +15,7 @@ from spam_gnn.data.folder import FORM, FolderFacts
 from spam_gnn.errors import TooLarge
 from spam_gnn.kernels import infer
 from spam_gnn.loading.batched import BatchConfig
-from spam_gnn.memory_plan import AT_ONCE, MARGIN, Sizes, bytes_in_batches, bytes_whole, choose
+from spam_gnn.memory_plan import HELD, LASTING, MARGIN, Sizes, bytes_in_batches, bytes_whole, choose
 from spam_gnn.position_shape import PositionShape
 from spam_gnn.resources import MemoryLimit, memory_limit
 
@@ -44,12 +44,15 @@ def test_the_choice_follows_the_limit():
 
 def test_the_plan_knows_how_much_a_prediction_holds():
     """Said twice, because a plan is made before torch is loaded."""
-    assert AT_ONCE == forward_only._HELD == infer.LASTING
-    most = replace(C, predict_samples=64)
-    assert bytes_whole(sizes(3_000), most) - bytes_whole(sizes(3_000), C) > 4 * 48 * 3_000 * C.hidden  # rows of 48 more samples
-    few = replace(C, layers=2), replace(C, layers=3)
-    gap = bytes_whole(sizes(30_000), few[1]) - bytes_whole(sizes(30_000), few[0])
+    assert (HELD, LASTING) == (forward_only._HELD, infer.LASTING)
+    most, small = replace(C, predict_samples=64), replace(sizes(1_500), classes=1)
+    gap = bytes_whole(small, most) - bytes_whole(small, C)
+    assert gap > 4 * 3 * 48 * 1_500 * C.hidden  # a row and two of the table for 48 more samples
+    assert gap > 4 * 3 * 48 * 1_500 * C.hidden + 5 * 48 * 1_500  # and their probabilities
+    gap = bytes_whole(sizes(30_000), replace(C, layers=3)) - bytes_whole(sizes(30_000), C)
     assert gap > 4 * 16 * 30_000 * C.hidden  # two layers' rows at once
+    needed = [bytes_whole(sizes(nodes), C) for nodes in range(1_000, 200_000, 500)]
+    assert needed == sorted(needed)
 
 
 def test_what_the_user_asks_for_is_not_replaced():

@@ -3,8 +3,8 @@
 The estimates are sums of terms in the sizes of the graph and of the model, of anonymous memory (mapped files cost none, their
 pages are given back). `_PROCESS`, `_EPOCH` and `_PROBABILITY` are fitted together, by least squares of relative errors, to the
 peaks of eighteen whole graphs (`python benchmarks/scaling.py memory`, and those that `limit` trained whole), `_RESULT` by hand
-to five peaks of batches, `_TWICE` to four more. The term of `position` and what a prediction at once holds are reasoned from
-the sizes of arrays.
+to five peaks of batches, `_KEPT_OF_BATCH` to four more. The term of `position` and what a prediction at once holds are reasoned
+from the sizes of arrays.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ _PROCESS = 431.0 * 2**20  # Python, torch, numba and their buffers
 # (sample, node, unit, layer), the same without layers, (sample, edge), (class, edge).
 _EPOCH = {"node": 733.0, "edge": 177.0, "value": 7.5, "state": 5.04, "flow": 2.97, "sign": 26.4, "message": 43.2}
 _PROBABILITY = 13.6  # bytes per (sample, class, node) of a prediction of the whole graph, where a trusting network is a sample
-AT_ONCE = 1 << 25  # the most numbers that it holds of rows, and has in a table (`forward_only.py`, `kernels/infer.py`)
+HELD, LASTING = 1 << 25, 1 << 24  # numbers that it holds of rows and in a table, or what one sample needs (`kernels/infer.py`)
 _DROPPED = 5.0  # bytes of a stored feature value, with its mask, that every further pass over the features drops anew
 _KEPT = 512.0 * 2**20  # the most that the compiled loops keep of a training batch for the next (`kernels/memory.py`)
-_TWICE = 1.3  # of a batch, what is kept of it: some blocks once for training and once for validation
+_KEPT_OF_BATCH = 1.3  # of a batch, what is kept of it: some blocks once for training and once for validation
 # Bytes of an exact prediction in pieces and of writing its tables: of its pieces, and per node, stored edge that the measures
 # look at, (class, node) and (sample, class, node), where each trusting network counts as a sample.
 _RESULT = {"start": 80.0 * 2**20, "node": 20.0, "edge": 113.0, "belief": 10.0, "probability": 8.0}
@@ -114,9 +114,9 @@ def bytes_whole(sizes: Sizes, c: SpaMConfig) -> float:
 def _bytes_of_prediction(sizes: Sizes, c: SpaMConfig) -> float:
     """Of a graph at once, beside the graph itself."""
     readings = c.predict_samples + len(c.further(sizes.features))
-    held, shared = c.predict_samples * sizes.nodes * c.hidden, 2 * c.predict_samples * sizes.nodes * c.hidden
-    table = shared if shared < AT_ONCE else 2 * sizes.nodes * c.hidden
-    predicting = 4.0 * (min(held, AT_ONCE) * (1 if c.layers <= 2 else 2) + table)
+    one, all_rows = sizes.nodes * c.hidden, c.predict_samples * sizes.nodes * c.hidden
+    held, table = max(one, min(all_rows, HELD)), max(2 * one, min(2 * all_rows, LASTING))
+    predicting = 4.0 * (held * (1 if c.layers <= 2 else 2) + table)
     return predicting + _PROBABILITY * readings * sizes.classes * sizes.nodes
 
 
@@ -142,7 +142,7 @@ def _bytes_of_epoch(sizes: Sizes, c: SpaMConfig) -> tuple[float, float]:
 def bytes_in_batches(sizes: Sizes, c: SpaMConfig, batches: BatchConfig) -> float:
     """Peak of training in batches, of the validation after it, or of the exact prediction, whichever is largest."""
     batch = sum(_bytes_of_epoch(_batch(sizes, batches, sizes.labelled or sizes.nodes), c))
-    kept = min(_TWICE * batch, _KEPT)  # stays beside the validation, whose blocks have other sizes
+    kept = min(_KEPT_OF_BATCH * batch, _KEPT)  # stays beside the validation, whose blocks have other sizes
     seen = min(sizes.validated, batches.val_limit) + min(sizes.labelled, TRAIN_LOOKED_AT) if sizes.validated else sizes.nodes
     seen_at_once = _batch(sizes, batches, seen)
     looked = kept + _bytes_of_epoch(seen_at_once, c)[0] + _bytes_of_prediction(seen_at_once, c)

@@ -1,8 +1,8 @@
 """The sparse signed layers when nothing is differentiated: K drawn graphs, relu after each layer, log p at the end.
 
 The same equations as `conv`, in another order of products (`infer_loops`), each made once for all samples in which a node holds
-and hears the same (`variants`). One sample follows the other, so that the rows that neighbours read are those of one sample and
-stay in the cache.
+and hears the same (`variants`). Where samples hold different rows, one follows the other, so that the rows that neighbours read
+are those of one sample and stay in the cache.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from spam_gnn.kernels.memory import fresh
 from spam_gnn.kernels.variants import Held, Variants, variants_of
 from spam_gnn.structure import Messages
 
-LASTING = 1 << 25  # numbers in a table up to which it has room for the rows of all samples, each made once
+LASTING = 1 << 24  # numbers in a table up to which it has room for the rows of all samples, each made once
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,7 +62,7 @@ def infer_layer(messages: Messages, hidden: Held, layer: Layer, signs: Tensor, s
     """
     found = _checked_variants(messages, hidden, layer, signs, samples)
     out = fresh(1, found.count, layer.weights.value.shape[1], like=hidden.rows)
-    _listen(messages, hidden, layer, signs, samples, found, (hidden.rows[:0], hidden.rows[0, :0]), out)
+    _run_layer(messages, hidden, layer, signs, samples, found, (hidden.rows[:0], hidden.rows.new_empty(0)), out)
     return Held(out[0], found.place, found.begin)
 
 
@@ -72,14 +72,15 @@ def infer_classes(
     """log p (K, n, C) of a classifier after relu of the layer, with the arguments of `infer_layer`."""
     found = _checked_variants(messages, hidden, layer, signs, samples)
     out = fresh(len(samples), messages.num_nodes, classes.bias.numel(), like=hidden.rows)
-    _listen(messages, hidden, layer, signs, samples, found, (classes.weight.t(), classes.bias), out)
+    _run_layer(messages, hidden, layer, signs, samples, found, (classes.weight.t(), classes.bias), out)
     return out
 
 
-def _listen(
+def _run_layer(
     messages: Messages, hidden: Held, layer: Layer, signs: Tensor, samples: range, found: Variants,
     classes: tuple[Tensor, Tensor], out: Tensor,
 ) -> None:  # fmt: skip
+    """Fill `out`, sample by sample where they hold different rows: the table of all nodes first, then what each node hears."""
     (rows, inner), (n, kept), width = hidden.rows.shape, hidden.place.shape, layer.weights.value.shape[1]
     lasts = rows < n * kept and 2 * rows * width <= LASTING
     size, each = rows if lasts else n, np.arange(n, dtype=np.int32)
@@ -105,14 +106,23 @@ def _listen(
 
 
 def _checked_variants(messages: Messages, hidden: Held, layer: Layer, signs: Tensor, samples: range) -> Variants:
-    """Compiled code does not check bounds."""
+    """Which samples agree, of arguments that fit together: compiled code does not check bounds."""
     (rows, found), (n, kept), wanted = hidden.rows.shape, hidden.place.shape, layer.weights.value.shape[0]
-    if found != wanted or n != messages.num_nodes or kept not in (1, len(samples)) or (n and hidden.place.max() >= rows):
+    if found != wanted or n != messages.num_nodes or kept not in (1, len(samples)) or not _inside(hidden):
         raise BadInput(f"hidden: found {rows} rows of {found} for {kept} samples of {n} nodes; use rows of {wanted} for "
                        f"{len(samples)} samples or 1, of {messages.num_nodes} nodes")  # fmt: skip
+    if n * len(samples) >= 2**31:
+        raise BadInput(f"samples: found {len(samples)} of {n} nodes; use fewer at a time, int32 numbers their rows")
     if signs.shape[0] != messages.count or not 0 <= samples.start < samples.stop <= signs.shape[1]:
         raise BadInput(f"signs: found shape {tuple(signs.shape)}; use ({messages.count}, {samples.stop} or more)")
     width = layer.weights.value.shape[1]
     if layer.weights.outputs.shape != (2 * width, width):
         raise BadInput(f"outputs: found shape {tuple(layer.weights.outputs.shape)}; use ({2 * width}, {width})")
     return variants_of(messages, hidden, signs, samples)
+
+
+def _inside(hidden: Held) -> bool:
+    """Whether every place is a row, of which there are not more than int32 can number."""
+    rows, (nodes, samples) = hidden.rows.shape[0], hidden.place.shape
+    whole = hidden.begin.shape == (samples + 1,) and rows < 2**31
+    return whole and (nodes == 0 or bool(hidden.place.min() >= 0 and hidden.place.max() < rows))

@@ -228,8 +228,8 @@ def layer_rows(
     at: Any, hidden: Any, members: Any, table: Any, squares: Any, to_target: Any, to_self: Any, bias: Any, to_oppose: Any,
     penalty: Any, own: Any, gamma: Any, steps: int, to_class: Any, class_bias: Any, out: Any,
 ) -> None:  # fmt: skip
-    """relu of the layer for nodes first .. last - 1 in samples here .. here + samples - 1, whose signs are from column `sample`
-    on: one row of `out` (1, variants, d) for each variant, in place `to`.
+    """relu of the layer for nodes first .. last - 1 in samples k = here .. here + samples - 1, whose signs are in column
+    `sample` + k: one row of `out` (1, variants, d) for each variant, in place `to`.
 
     In these samples node i holds hidden row members_i, and row at_i of the table is made of it. `to_target` and `to_self` have
     no rows where a layer has none. With `to_class` (C, d), the classifier transposed, `out` (K, n, C) gets log p instead, of

@@ -18,7 +18,7 @@ from torch import Tensor
 from spam_gnn.kernels.compiled import array, compiled, inlined, over_rows
 from spam_gnn.structure import Messages
 
-SHARED = 0.8  # variants, of one for each node and sample, up to which it pays to tell them apart
+SHARED = 0.8  # variants for each node and sample, as a share, up to which it pays to have rows in common
 _FACTOR = np.uint64(0x9E3779B97F4A7C15)  # odd, with bits all over: keys of what differs differ, all but always
 
 
@@ -71,7 +71,7 @@ class Variants:
     begin: NDArray[np.int64]
 
     @classmethod
-    def all_apart(cls, nodes: int, samples: int) -> Variants:
+    def each_alone(cls, nodes: int, samples: int) -> Variants:
         """Every sample by itself."""
         return cls(np.tile(np.arange(samples, dtype=np.int32), (nodes, 1)), *_rows_for_all(nodes, samples))
 
@@ -94,17 +94,17 @@ def variants_of(messages: Messages, held: Held, signs: Tensor, samples: range) -
         samples: which of them.
     """
     n, total = messages.num_nodes, len(samples)
+    if held.all_apart or total == 1:
+        return Variants.each_alone(n, total)
     leader, place, begin = np.empty((n, total), np.int32), np.empty((n, total), np.int32), np.zeros(total + 1, np.int64)
     pointer, source, drawn = array(messages.row_pointer), array(messages.source), array(signs)
 
     def work(thread: int, first: int, last: int) -> None:  # noqa: ARG001 - threads share nothing here
         compare_samples(first, last, pointer, source, drawn, samples.start, held.place, leader)
 
-    if held.all_apart:
-        return Variants.all_apart(n, total)
     over_rows(pointer, 2 * (messages.count + 4 * n) * total, work)
     number_variants(leader, begin, place)
-    return Variants(leader, place, begin) if begin[-1] <= SHARED * n * total else Variants.all_apart(n, total)
+    return Variants(leader, place, begin) if begin[-1] <= SHARED * n * total else Variants.each_alone(n, total)
 
 
 @inlined
