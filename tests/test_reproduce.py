@@ -278,10 +278,15 @@ def test_surrogates_are_never_in_a_table_with_real_graphs(tmp_path):
     generated = [spec for spec in table_large.specs(RunStore(tmp_path)) if spec.dataset.startswith("surrogate:")]
     assert {spec.dataset.partition(":")[2] for spec in generated}.isdisjoint({spec.dataset for spec in real})
     records = [
-        {**made_up("spam", 0, score), "spec": RunSpec.of(data, "spam").to_json(), "hash": data}
+        {**made_up("spam", 0, score), "spec": RunSpec.of(data, "spam").to_json(), "hash": data, "seconds_per_epoch": 2.5,
+         "peak_memory_mb": 3072.0}
         for data, score in (("cornell5", 0.7), ("surrogate:snap-patents", 0.3))
-    ]
-    result = table_large.render([compact(record) for record in records])
+    ]  # fmt: skip
+    gat = RunSpec.of("surrogate:snap-patents", "gat").to_json()
+    failed = {**records[1], "spec": gat, "hash": "gat", "status": "failed", "reason": "memory limit: 2 held, 1 allowed"}
+    result = table_large.render([compact(record) for record in (*records, failed)])
+    assert "| SpaM | 2.5 s, 3.0 GiB |" in result.markdown
+    assert "- GAT on surrogate:snap-patents: memory limit: 2 held, 1 allowed" in result.markdown
     headers = {table.name: table.header for table in result.tables}
     assert "cornell5" in headers["table-large"]
     assert "cornell5" not in headers["table-large-surrogates"]
@@ -291,6 +296,20 @@ def test_surrogates_are_never_in_a_table_with_real_graphs(tmp_path):
     alone = table_large.render([compact(record) for record in (records[0], waiting)])
     assert "Surrogates" not in alone.markdown
     assert "Not complete" not in alone.verdict  # a surrogate still to be run is no gap among the real ones
+
+
+def test_large_graphs_beside_the_strongest_system_with_as_many_splits():
+    def run(model, split, score, data="cornell5"):
+        made, spec = made_up(model, split, score), RunSpec.of(data, model, split=split, seed=split)
+        return {**made, "spec": spec.to_json(), "hash": f"{data}{model}{split}"}
+
+    scores = {"spam": (0.7, 0.8), "gat": (0.75, 0.81), "gcn": (0.9,)}  # the last has one split: no rival yet
+    records = [run(model, split, score) for model, row in scores.items() for split, score in enumerate(row)]
+    verdict = table_large.render([compact(record) for record in records]).verdict
+    assert "None of the paper's large graphs is here" in verdict
+    assert "cornell5, splits: 2, SpaM 75.0, GAT 78.0 (-3.0 ± 2.0)" in verdict
+    there = [*records, run("spam", 0, 0.8, "penn94"), run("gat", 0, 0.7, "penn94")]
+    assert "None of the paper's" not in table_large.render([compact(record) for record in there]).verdict
 
 
 def test_a_published_figure_is_recognised_within_two_deviations_and_not_above(records):

@@ -6,11 +6,13 @@ from collections.abc import Sequence
 
 from spam_gnn.data import catalog
 from spam_gnn.experiments.paper.accuracy_table import accuracy_result
-from spam_gnn.experiments.paper.plan import best_on_validation, present, system_names, table_run
+from spam_gnn.experiments.paper.plan import best_on_validation, present, system_names, table_run, title
 from spam_gnn.experiments.paper.verdicts import large_verdict
+from spam_gnn.experiments.provenance import measured_with
 from spam_gnn.experiments.spec import RunSpec
 from spam_gnn.experiments.store import Record, RunStore
 from spam_gnn.experiments.study import Study, StudyResult
+from spam_gnn.report.exhibit import ResultTable
 
 PAPER = ("penn94", "arxiv-year", "snap-patents")
 REAL = ("johnshopkins55", "cornell5", *PAPER)  # smallest first: what is cheap is known first
@@ -52,15 +54,33 @@ def render(records: Sequence[Record]) -> StudyResult:
     first = accuracy_result(real, "table-large", REAL, large_verdict(real, REAL, PAPER))
     if not any(record["status"] == "ok" for record in generated):
         return first
-    second = accuracy_result(generated, "table-large-surrogates", SURROGATES, "")
-    text = (
-        f"{first.markdown}\n## Surrogates\n\nGenerated graphs of the size of the absent ones, {SHORT['epochs']} epochs "
-        "of each system instead of the budget above, for time and memory; their accuracy says nothing of the real ones. "
-        "A run of a grid takes its graph whole: where that is more than the machine has, it is a failure with that reason, and "
-        "`benchmarks/scaling.md` has SpaM on that graph in batches."
-        f"\n\n{second.markdown}"
-    )
-    return StudyResult(text, (*first.tables, *second.tables), (*first.figures, *second.figures), first.verdict)
+    costs = _costs(generated)
+    failed = [(r["spec"]["model"], r["spec"]["dataset"], r["reason"]) for r in generated if r["status"] == "failed"]
+    reasons = "\n".join(f"- {title(model)} on {data}: {reason}" for model, data, reason in failed)
+    parts = [
+        first.markdown.rstrip("\n"),
+        "## Surrogates",
+        f"Generated graphs of the size of the absent ones, {SHORT['epochs']} epochs of each system, for time and memory: "
+        "seconds of an epoch (one thread, beside other runs) and the peak of the whole run in GiB. What a system learns of "
+        "them says nothing of the real ones. A run of a grid takes its graph whole: where that is more than the machine has, "
+        "it is a failure with that reason, and `benchmarks/scaling.md` has SpaM on the same graph in batches.",
+        costs.markdown(),
+        *(["Runs without a result:", reasons] if failed else []),
+        measured_with(generated),
+    ]
+    return StudyResult("\n\n".join(parts) + "\n", (*first.tables, costs), first.figures, first.verdict)
+
+
+def _costs(records: Sequence[Record]) -> ResultTable:
+    """Time and memory of each system on each generated graph."""
+    found = {(r["spec"]["model"], r["spec"]["dataset"]): r for r in records if r["status"] == "ok"}
+    columns = [data for data in SURROGATES if any(place == data for _, place in found)]
+    rows = [(title(model), *(_cost(found.get((model, data))) for data in columns)) for model in ALWAYS]
+    return ResultTable("table-large-surrogates", ("system", *columns), tuple(rows))
+
+
+def _cost(record: Record | None) -> str | None:
+    return None if record is None else f"{record['seconds_per_epoch']:.3g} s, {record['peak_memory_mb'] / 1024:.1f} GiB"
 
 
 STUDY = Study(
