@@ -96,7 +96,8 @@ def test_what_a_part_is_worth_is_paired_by_split(measured, monkeypatch, everythi
     specs = table_ablation.specs(None)
     wanted = [(data, change) for data in table_ablation.DATASETS for change in table_ablation.CHANGES
               if table_ablation.concerns(change, data)]  # fmt: skip
-    assert len(specs) == len(set(specs)) == table_ablation.DRAWS * len(wanted)
+    again = [pair for pair in wanted if pair[0] not in table_ablation._ONCE]
+    assert len(specs) == len(set(specs)) == len(wanted) + 2 * len(again)
     assert {change for _, change in wanted} == set(table_ablation.CHANGES)
     assert {change for some in table_ablation._SOME.values() for change in some} <= set(table_ablation.CHANGES)
     assert [spec.dataset for spec in specs][: len(wanted)] == [data for data, _ in wanted]  # one draw of each before the second
@@ -118,8 +119,10 @@ def test_what_a_part_is_worth_is_paired_by_split(measured, monkeypatch, everythi
     assert rows["no posterior"] == ("no posterior", "-10.3", "-10.3 ± 0.3")
     assert rows["no sign"][1:] == (None, None)
     assert "that cost accuracy: no posterior (-10.3); that add to it: none" in result.verdict
+    assert "cost nothing on any dataset: none." in result.markdown
     same = [record(RunSpec.from_json(r["spec"]), 0.5) for r in records]  # one difference twice is no spread to judge by
     assert "that cost accuracy: none" in table_ablation.render(same).verdict
+    assert "cost nothing on any dataset: no posterior." in table_ablation.render(same).markdown
     assert "Nothing has been measured" in table_ablation.render([]).verdict
 
 
