@@ -55,6 +55,15 @@ def test_a_missed_floor_names_what_was_tried():
     assert all(f"{what}: {figure}" in tried for what, figure in goal.tried)
 
 
+def test_where_no_floor_is_set_the_best_system_is_the_goal():
+    scores = {"spam": (0.70, 0.72, 0.74), "gat": (0.705, 0.72, 0.735), "gcn": (0.72, 0.74, 0.76)}
+    records = [record("cornell5", m, score, split) for m, row in scores.items() for split, score in enumerate(row)]
+    (row,) = goals_table([r for r in records if r["spec"]["model"] != "gcn"], "t")[0].rows
+    assert row == ("cornell5", "accuracy", "the best", "72.0", 3, "reached", "first, before GAT")
+    (row,) = goals_table(records, "t")[0].rows
+    assert row[5:] == ("missed", "behind GCN")
+
+
 def test_runs_under_another_protocol_are_not_held_against_a_floor():
     table, tried = goals_table([record("texas", "spam", 0.5, protocol="authors")], "t")
     assert (table.rows, tried) == ((), "")

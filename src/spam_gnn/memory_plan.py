@@ -27,8 +27,10 @@ MARGIN = 1.25  # how far an estimate may be wrong before a run that was let thro
 _SIZES = (8192, 2048, 512, 128)  # seeds of a batch that are tried in turn
 _PROCESS = 431.0 * 2**20  # Python, torch, numba and their buffers
 # Bytes of a training epoch and a validation per: node, stored edge, stored feature value; and of what is there for a while,
-# (sample, node, unit, layer), the same without layers, (sample, edge), (class, edge).
-_EPOCH = {"node": 733.0, "edge": 177.0, "value": 7.5, "state": 5.04, "flow": 2.97, "sign": 26.4, "message": 43.2}
+# (sample, node, unit, layer), the same without layers, (sample, edge), (class, edge), (sample, class, node), where a pass of a
+# trusting network counts as a sample.
+_EPOCH = {"node": 733.0, "edge": 177.0, "value": 7.5, "state": 5.04, "flow": 2.97, "sign": 26.4, "message": 24.0,
+          "guess": 17.1}  # fmt: skip
 _PROBABILITY = 13.6  # bytes per (sample, class, node) of a prediction of the whole graph, where a trusting network is a sample
 HELD, LASTING = 1 << 25, 1 << 24  # numbers that it holds of rows and in a table, or what one sample needs (`kernels/infer.py`)
 _DROPPED = 5.0  # bytes of a stored feature value, with its mask, that every further pass over the features drops anew
@@ -136,7 +138,8 @@ def _bytes_of_epoch(sizes: Sizes, c: SpaMConfig) -> tuple[float, float]:
         + (_EPOCH["value"] + _DROPPED * drops) * sizes.values
     )
     signs = _EPOCH["sign"] * samples * sizes.edges + _EPOCH["message"] * sizes.classes * sizes.edges
-    return structure, units * sizes.nodes * c.hidden + signs
+    guesses = _EPOCH["guess"] * (samples + sum(times for times, _ in passes)) * sizes.classes * sizes.nodes
+    return structure, units * sizes.nodes * c.hidden + signs + guesses
 
 
 def bytes_in_batches(sizes: Sizes, c: SpaMConfig, batches: BatchConfig) -> float:
