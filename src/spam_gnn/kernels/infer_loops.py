@@ -69,10 +69,10 @@ def project_rows(
 @inlined
 def leads(leader: Any, i: int, here: int, samples: int) -> bool:
     """Whether one of the samples is the first of its variant of node i."""
-    found = False
-    for k in range(here, here + samples):
-        found |= leader[i, k] == k
-    return found
+    for k in range(here, here + samples):  # noqa: SIM110 - compiled: no generators
+        if leader[i, k] == k:
+            return True
+    return False
 
 
 @inlined
