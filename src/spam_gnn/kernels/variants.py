@@ -18,7 +18,7 @@ from torch import Tensor
 from spam_gnn.kernels.compiled import array, compiled, inlined, over_rows
 from spam_gnn.structure import Messages
 
-SHARED = 0.4  # variants for each node and sample, as a share, up to which it pays to have rows in common
+SHARED = 0.4  # variants for each node and sample, as a share, up to which rows in common pay (benchmarks/sharing.py)
 _FACTOR = np.uint64(0x9E3779B97F4A7C15)  # odd, with bits all over: keys of what differs differ, all but always
 
 
