@@ -1,10 +1,10 @@
 """`Plan`: what a run will need and what is there, before the first epoch; whole graph, batches, or an honest refusal.
 
 The estimates are sums of terms in the sizes of the graph and of the model, of anonymous memory (mapped files cost none, their
-pages are given back). `_PROCESS`, `_EPOCH` and `_PROBABILITY` are fitted together, by least squares of relative errors, to the
-peaks of eighteen whole graphs (`python benchmarks/scaling.py memory`, and those that `limit` trained whole), `_RESULT` by hand
-to five peaks of batches, `_KEPT_OF_BATCH` to four more. The term of `position` and what a prediction at once holds are reasoned
-from the sizes of arrays.
+pages are given back). `_PROCESS`, `_EPOCH` and `_PROBABILITY` were fitted together, by least squares of relative errors, to the
+peaks of eighteen whole graphs (`python benchmarks/scaling.py memory`, and those that `limit` trained whole); then "message" and
+"guess" were set from two graphs of 100 classes, `_RESULT` by hand to five peaks of batches, `_KEPT_OF_BATCH` to four more. The
+term of `position` and what a prediction at once holds are reasoned from the sizes of arrays.
 """
 
 from __future__ import annotations
