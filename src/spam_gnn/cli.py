@@ -257,6 +257,8 @@ def explain(
 
 def main() -> None:
     """Run the command; an expected error is one line on standard error and its exit code."""
+    # pandas keeps strings with pyarrow where that is installed, whose own allocator sets a GiB aside: too much under a limit
+    os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
     try:
         code = app(standalone_mode=False)
     except SpamError as error:

@@ -3,8 +3,9 @@
 The estimates are sums of terms in the sizes of the graph and of the model, of anonymous memory (mapped files cost none, their
 pages are given back). `_PROCESS`, `_EPOCH` and `_PROBABILITY` were fitted together, by least squares of relative errors, to the
 peaks of eighteen whole graphs (`python benchmarks/scaling.py memory`, and those that `limit` trained whole); then "message" and
-"guess" were set from two graphs of 100 classes, `_RESULT` by hand to five peaks of batches, `_KEPT_OF_BATCH` to four more. The
-term of `position` and what a prediction at once holds are reasoned from the sizes of arrays.
+"guess" were set from two graphs of 100 classes, `_RESULT` by hand to five peaks of batches, `_KEPT_OF_BATCH` to four more,
+`_KEPT_BESIDE` to two with 100 and 300 classes. The term of `position` and what a prediction at once holds are reasoned from the
+sizes of arrays.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ HELD, LASTING = 1 << 25, 1 << 24  # numbers that it holds of rows and in a table
 _DROPPED = 5.0  # bytes of a stored feature value, with its mask, that every further pass over the features drops anew
 _KEPT = 512.0 * 2**20  # the most that the compiled loops keep of a training batch for the next (`kernels/memory.py`)
 _KEPT_OF_BATCH = 1.3  # of a batch, what is kept of it: some blocks once for training and once for validation
+_KEPT_BESIDE = 0.7  # of what is kept, the share that is of no use to the next batch, whose blocks are larger
 # Bytes of an exact prediction in pieces and of writing its tables: of its pieces, and per node, stored edge that the measures
 # look at, (class, node) and (sample, class, node), where each trusting network counts as a sample.
 _RESULT = {"start": 80.0 * 2**20, "node": 20.0, "edge": 113.0, "belief": 10.0, "probability": 8.0}
@@ -149,7 +151,7 @@ def bytes_in_batches(sizes: Sizes, c: SpaMConfig, batches: BatchConfig) -> float
     seen = min(sizes.validated, batches.val_limit) + min(sizes.labelled, TRAIN_LOOKED_AT) if sizes.validated else sizes.nodes
     seen_at_once = _batch(sizes, batches, seen)
     looked = kept + _bytes_of_epoch(seen_at_once, c)[0] + _bytes_of_prediction(seen_at_once, c)
-    batch = _PROCESS + max(batch, looked) + _bytes_of_position(sizes, c)
+    batch = _PROCESS + max(batch + _KEPT_BESIDE * kept, looked) + _bytes_of_position(sizes, c)
     readings = c.predict_samples + len(c.further(sizes.features))
     result = _PROCESS + (
         _RESULT["start"]

@@ -15,7 +15,7 @@ from spam_gnn.commands.parse import parse_settings
 from spam_gnn.config import SpaMConfig
 from spam_gnn.data.facts import is_converted, read_facts
 from spam_gnn.memory_plan import Plan, Sizes, choose
-from spam_gnn.resources import MEETING_PLACE, MemoryLimit, memory_limit
+from spam_gnn.resources import MEETING_PLACE, MemoryLimit, memory_limit, return_large_blocks
 from spam_gnn.settings import BatchConfig
 
 if TYPE_CHECKING:
@@ -55,6 +55,8 @@ def planned(settings: RunSettings, there: MemoryLimit, team: Team) -> tuple[RunS
         reading = source.open(settings.split, settings.seed)
         sizes, name = Sizes.of_graph(reading.graph, settings.model), reading.graph.name
     batches, plan = choose(sizes, settings.model, settings.batches, there, name)
+    if plan.kind != "whole":
+        return_large_blocks()
     if team.rank == 0:
         OUT.print(plan.sentence(), markup=False, highlight=False, soft_wrap=True)
     return replace(settings, batches=batches), reading or source.open(settings.split, settings.seed), plan
