@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from spam_gnn import S2Config, S2Conv
-from spam_gnn.kernels import activation, compiled, conv
+from spam_gnn.kernels import activation, compiled, conv, skip_zeros
 from spam_gnn.kernels.conv import Activation
 from spam_gnn.randomness import dropout
 from spam_gnn.sampling import SignedGraphs
@@ -14,9 +14,9 @@ from spam_gnn.structure import Messages
 from test_kernels import awkward, coder_named, signs_of, sums_and_gradients
 
 
-def layer(coder, width, self_term=True):
+def layer(coder, width, self_term=True, inputs=5, outputs=6):
     config = S2Config(coder=coder, penalty=0.05, separate_signs=True, self_term=self_term, gamma=0.3, gamma_mode="learned")
-    return S2Conv(5, 6, width, config, torch.Generator().manual_seed(0))
+    return S2Conv(inputs, outputs, width, config, torch.Generator().manual_seed(0))
 
 
 def result(conv_layer, messages, hidden, signs, fused):
@@ -47,6 +47,27 @@ def test_fused_layer_is_the_composed_one(coder, shared, width, monkeypatch):
     conv_layer = layer(coder, width)
     for a, b in zip(*(result(conv_layer, messages, hidden, signs, fused) for fused in (True, False)), strict=True):
         torch.testing.assert_close(a, b, atol=1e-5, rtol=1e-4)
+
+
+@pytest.mark.parametrize("shared", [True, False])
+@pytest.mark.parametrize("self_term", [True, False])
+def test_states_that_are_mostly_zeros_make_no_difference(shared, self_term, monkeypatch):
+    """What enters the layer and what comes back through it: products leave zeros out on both ways (`kernels/skip_zeros.py`)."""
+    used = []
+
+    def seen(x, *widths):
+        used.append(skip_zeros.mostly_zeros(x, *widths))
+        return used[-1]
+
+    monkeypatch.setattr(conv, "_BLOCK", 16)
+    monkeypatch.setattr(conv, "mostly_zeros", seen)
+    messages, generator = awkward(1), torch.Generator().manual_seed(3)
+    signs = SignedGraphs(*signs_of(messages, 3, 2), torch.zeros(3))
+    hidden = dropout(torch.relu(torch.randn(1 if shared else 3, 30, 64, generator=generator)), 0.5, generator)
+    conv_layer = layer("unrolled", 64, self_term, inputs=64, outputs=64)
+    for a, b in zip(*(result(conv_layer, messages, hidden, signs, fused) for fused in (True, False)), strict=True):
+        torch.testing.assert_close(a, b, atol=1e-4, rtol=1e-4)
+    assert used == [True, True]
 
 
 def test_threads_change_nothing_beyond_rounding(monkeypatch):

@@ -12,6 +12,7 @@ from spam_gnn.kernels.csr import edge_dot, gather_scalar, gather_sum, spread_bac
 from spam_gnn.kernels.few import FEW, code_few
 from spam_gnn.kernels.half_empty import add_product
 from spam_gnn.kernels.project import sparse_product
+from spam_gnn.kernels.skip_zeros import MOSTLY, add_transposed, mostly_zeros, times
 from spam_gnn.randomness import dropout
 from spam_gnn.structure import Messages
 
@@ -165,3 +166,44 @@ def test_few_neighbours_are_coded_as_the_steps_say(width, steps):
         gram = room.new_empty(FEW * FEW).numpy()
         _coded(table.numpy(), listed.numpy(), near, dots, count, kind(step), kind(limit), steps, codes, gram)
         torch.testing.assert_close(room[2, :count], a, atol=1e-6, rtol=1e-4)
+
+
+@pytest.mark.parametrize("kind", [torch.float32, torch.float64])
+@pytest.mark.parametrize(("width", "columns"), [(64, 64), (64, 128), (128, 64)])
+def test_what_relu_and_dropout_left_is_multiplied_as_all_is(kind, width, columns):
+    generator = torch.Generator().manual_seed(width)
+    x = torch.relu(torch.randn(100, width, generator=generator, dtype=kind))
+    x = dropout(x, 0.5, generator)
+    x[3], x[4] = 0.0, 1.0
+    assert mostly_zeros(x, columns)
+    weight = torch.randn(width, columns, generator=generator, dtype=kind)
+    bias, *other = torch.randn(101, columns, generator=generator, dtype=kind)
+    other = torch.stack(other)
+    for few in (True, False):
+        close = {"atol": 1e-4, "rtol": 1e-5}
+        torch.testing.assert_close(times(x, weight, few=few), x @ weight, **close)
+        torch.testing.assert_close(times(x, weight, few=few, start=bias), x @ weight + bias, **close)
+        into = other.clone()
+        assert times(x, weight, few=few, out=into, start=into) is into
+        torch.testing.assert_close(into, other + x @ weight, **close)
+        gathered = torch.ones(width, columns, dtype=kind)
+        add_transposed(gathered, x, other, few=few)
+        torch.testing.assert_close(gathered, 1.0 + x.t() @ other, **close)
+
+
+def test_what_is_no_number_is_not_left_out():
+    x = torch.zeros(2, 64)
+    x[0, 5] = float("nan")
+    out = times(x, torch.ones(64, 64), few=True)
+    assert bool(out[0].isnan().all())
+    assert bool((out[1] == 0).all())
+
+
+def test_zeros_are_left_out_where_most_are_and_rows_fill_registers():
+    x = torch.zeros(3, 1000, 64)
+    x[..., : int(64 * MOSTLY)] = 1.0
+    assert mostly_zeros(x, 64, 128)
+    assert not mostly_zeros(x, 64, 70)
+    assert not mostly_zeros(x[..., :60], 64)
+    assert not mostly_zeros(torch.relu(torch.randn(1000, 64)), 64)  # half of them: torch's own product is as quick
+    assert mostly_zeros(x[:, :0], 64)

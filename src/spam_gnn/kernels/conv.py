@@ -17,6 +17,7 @@ from torch import Tensor
 from spam_gnn.kernels.activation import back_through, dropout_scale, relu_and_drop_
 from spam_gnn.kernels.memory import fresh
 from spam_gnn.kernels.signed import Coding, check_operands, groups_of, of_sample, squares_of, thread_tables
+from spam_gnn.kernels.skip_zeros import add_transposed, mostly_zeros, times
 from spam_gnn.structure import Messages
 
 _BLOCK = 2048  # rows of all samples of a group together
@@ -65,11 +66,11 @@ def _added_up(parts: tuple[Tensor | None, ...]) -> Tensor | None:
     return None if not found else found[0] if len(found) == 1 else torch.stack(found).sum(0)
 
 
-def _speak(coding: Coding, h: Tensor, to_value: Tensor, v: Tensor, squares: Tensor) -> None:
+def _speak(coding: Coding, h: Tensor, few: bool, to_value: Tensor, v: Tensor, squares: Tensor) -> None:
     """V = H W_v and |v_j|^2."""
 
     def work(thread: int, first: int, last: int) -> None:  # noqa: ARG001 - threads share nothing here
-        torch.mm(h[first:last], to_value, out=v[first:last])
+        times(h[first:last], to_value, few=few, out=v[first:last])
         squares_of(v[first:last], squares[first:last])
 
     coding.over_rows((0, len(h)), 1, h.shape[1], work)
@@ -99,6 +100,7 @@ class _Layer(torch.autograd.Function):
         coding = Coding(messages, steps, float(penalty), float(own), float(gamma), halves=True)
         v, squares = fresh(n, width, like=hidden), hidden.new_empty(n)
         out, masses = fresh(samples, n, outputs.shape[1], like=hidden), fresh(samples, 2, n, like=hidden)
+        few = mostly_zeros(hidden, width, outputs.shape[1])
         codes = fresh(samples, steps if keep else 0, messages.count, like=hidden)
         for part in groups_of(samples, hidden):
             h, count = of_sample(hidden, part.start), part.stop - part.start
@@ -107,20 +109,20 @@ class _Layer(torch.autograd.Function):
                 space = _Space(count, last - first, 2 * width, hidden)
                 for rows in _blocks(first, last, count):
                     block = h[slice(*rows)]
-                    target = v[:0] if to_target is None else block @ to_target
-                    base = bias if to_self is None else torch.addmm(bias, block, to_self)
+                    target = v[:0] if to_target is None else times(block, to_target, few=few)
+                    base = bias if to_self is None else times(block, to_self, few=few, start=bias)
                     sums = space.of(len(block), 2 * width)
                     operands = [target, v, squares, positive[part], negative[part]]
                     coding.forward(rows, operands, codes[part], sums.unflatten(2, (2, width)), masses[part], keep)
                     for k in range(count):
                         torch.addmm(base, sums[k], outputs, out=out[part.start + k, slice(*rows)])
 
-            _speak(coding, h, to_value, v, squares)
+            _speak(coding, h, few, to_value, v, squares)
             coding.over_rows((0, n), count, width, listen)
         if activation is not None:
             relu_and_drop_(out, activation.rate, activation.generator)
         if keep:
-            ctx.coding, ctx.activation = coding, activation
+            ctx.coding, ctx.activation, ctx.few = coding, activation, few
             ctx.save_for_backward(
                 hidden, to_value, to_target, to_self, outputs, bias, positive, negative, masses, codes,
                 out if activation is not None else None,
@@ -141,12 +143,18 @@ class _Backward:
         self.coding: Coding = ctx.coding
         activation: Activation | None = ctx.activation
         self.scale = 1.0 if activation is None else dropout_scale(activation.rate, activation.generator)[1]
+        self.few: bool = ctx.few
+        self.few_flow = self.out is not None and mostly_zeros(self.out, self.outputs.shape[0], self.to_value.shape[0])
         self.flow, self.to_masses = to_out.contiguous(), to_masses.contiguous()
         self.to_hidden = fresh(*self.hidden.shape, like=self.hidden)
         self.to_signs = [fresh(*self.positive.shape, like=self.positive) for _ in range(2)]
         weights = (self.to_value, self.to_target, self.to_self, self.outputs, self.bias)
         threads = max(1, torch.get_num_threads())  # each adds up its own, in an order that does not depend on the others
         self.by_thread = [[None if w is None else torch.zeros_like(w) for w in weights] for _ in range(threads)]
+        self.outputs_back = self.outputs.t().contiguous()
+        self.own_back = self.outputs_back[:0] if self.to_self is None else self.to_self.t().contiguous()
+        for parts in self.by_thread:
+            parts[3] = torch.zeros_like(self.outputs_back).t()
         self.scalars = torch.zeros(3, dtype=torch.float64)
 
     def run(self) -> tuple[Tensor | None, ...]:
@@ -166,7 +174,8 @@ class _Backward:
     def _group(self, part: slice, tables: list[tuple[Tensor, Tensor]]) -> None:
         h, to_h = (of_sample(t, part.start) for t in (self.hidden, self.to_hidden))
         (n, width), samples = self.values.shape, part.stop - part.start
-        _speak(self.coding, h, self.to_value, self.values, self.squares)  # again: kept for all samples it is much memory
+        # again: kept for all samples it is much memory
+        _speak(self.coding, h, self.few, self.to_value, self.values, self.squares)
 
         def listen(thread: int, first: int, last: int) -> None:
             self._rows(part, first, last, tables[thread], self.by_thread[thread])
@@ -178,7 +187,7 @@ class _Backward:
             to_block.addmm_(to_values, self.to_value.t())
             to_weight = self.by_thread[thread][0]
             assert to_weight is not None
-            to_weight.addmm_(block.t(), to_values)
+            add_transposed(to_weight, block, to_values, few=self.few)
 
         self.coding.over_rows((0, n), samples, width, listen)
         for _, scalars in tables:
@@ -194,11 +203,11 @@ class _Backward:
         flows, sums, received = (_Space(samples, last - first, w, h) for w in (2 * width, 2 * width, out_width))
         for rows in _blocks(first, last, samples):
             block = h[slice(*rows)]
-            target = self.values[:0] if self.to_target is None else block @ self.to_target
+            target = self.values[:0] if self.to_target is None else times(block, self.to_target, few=self.few)
             incoming = self._incoming(part, rows, received.of(len(block), out_width))
             flow, halves = flows.of(len(block), 2 * width), sums.of(len(block), 2 * width)
             for k in range(samples):
-                torch.mm(incoming[k], self.outputs.t(), out=flow[k])
+                times(incoming[k], self.outputs_back, few=self.few_flow, out=flow[k])
             to_target = torch.zeros_like(target)
             operands = [target, self.values, self.squares, self.positive[part], self.negative[part]]
             self.coding.backward(
@@ -226,13 +235,13 @@ class _Backward:
         _, for_target, for_self, for_outputs, for_bias = to_weights
         assert for_outputs is not None
         assert for_bias is not None
-        for_outputs.addmm_(halves.flatten(0, 1).t(), incoming.flatten(0, 1))
+        add_transposed(for_outputs.t(), incoming.flatten(0, 1), halves.flatten(0, 1), few=self.few_flow)
         total = incoming[0] if len(incoming) == 1 else incoming.sum(0)
         for_bias.add_(total.sum(0))
         to_block.zero_()
         if for_target is not None and self.to_target is not None:
-            for_target.addmm_(block.t(), to_target)
+            add_transposed(for_target, block, to_target, few=self.few)
             torch.mm(to_target, self.to_target.t(), out=to_block)
         if for_self is not None and self.to_self is not None:
-            for_self.addmm_(block.t(), total)
-            to_block.addmm_(total, self.to_self.t())
+            add_transposed(for_self, block, total, few=self.few)
+            times(total, self.own_back, few=self.few_flow and len(incoming) == 1, out=to_block, start=to_block)

@@ -17,15 +17,15 @@ from numba.extending import intrinsic
 from spam_gnn.kernels.compiled import inlined
 from spam_gnn.kernels.vectors import MATHS, Rows, broadcast, each_tile
 
-_WORD = 64  # entries whose zeros are looked for at once
+WORD = 64  # entries whose zeros are looked for at once
 
 
 def _bits_of(builder: Any, rows: Rows, row: Any, column: Any) -> Any:
     """Bit x: entry column + x of the row is not zero."""
-    block = ir.VectorType(rows.number, _WORD)
+    block = ir.VectorType(rows.number, WORD)
     at = builder.gep(rows.data, [builder.add(builder.mul(row, rows.width), column)], source_etype=rows.number)
     entries = builder.load(builder.bitcast(at, block.as_pointer()), align=rows.number_bytes, typ=block)
-    return builder.bitcast(builder.fcmp_unordered("!=", entries, ir.Constant(block, [0.0] * _WORD)), ir.IntType(_WORD))
+    return builder.bitcast(builder.fcmp_unordered("!=", entries, ir.Constant(block, [0.0] * WORD)), ir.IntType(WORD))
 
 
 def _each_bit(builder: Any, bits: Any, work: Callable[[Any], None]) -> None:
@@ -75,17 +75,55 @@ def _add_word(typing: Any, out: Any, place: Any, weights: Any, table: Any, row: 
     return types.intp(out, types.intp, weights, table, types.intp, types.intp), emit
 
 
+def _add_word_outer(typing: Any, into: Any, table: Any, others: Any, row: Any, column: Any) -> Any:  # noqa: ARG001
+    """add_word_outer(into, table, others, row, column): into_x += table_(row, x) others_row for the 64 entries x from `column`
+    on, in whole tiles of `others`; returns how many of its columns were done."""
+
+    def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        out, rows, added = (Rows(context, builder, signature.args[i], arguments[i]) for i in range(3))
+        bits = _bits_of(builder, rows, arguments[3], arguments[4])
+        start = builder.add(builder.mul(arguments[3], rows.width), arguments[4])
+
+        def tile(first: Any) -> None:
+            held = added.loaded(added.tile(arguments[3], first))
+
+            def add(x: Any) -> None:
+                entry = builder.load(builder.gep(rows.data, [builder.add(start, x)], source_etype=rows.number), typ=rows.number)
+                spread = broadcast(builder, entry, out.vector)
+                addresses = out.tile(builder.add(arguments[4], x), first)
+                sums = [
+                    builder.fadd(before, builder.fmul(spread, vector, flags=MATHS), flags=MATHS)
+                    for before, vector in zip(out.loaded(addresses), held, strict=True)
+                ]
+                for total, address in zip(sums, addresses, strict=True):
+                    builder.store(total, address, align=out.number_bytes)
+
+            _each_bit(builder, bits, add)
+
+        return each_tile(builder, added, tile)
+
+    return types.intp(into, table, others, types.intp, types.intp), emit
+
+
 add_word: Callable[..., int] = intrinsic(_add_word)
+add_word_outer: Callable[..., int] = intrinsic(_add_word_outer)
 
 
 @inlined
 def add_product(out: Any, o: int, table: Any, r: int, weights: Any) -> None:
     """out_o += table_r W, for W (d_in, d); what does not fill words and tiles is for plain loops."""
-    whole, done = table.shape[1] // _WORD * _WORD, 0
-    for column in range(0, whole, _WORD):
+    whole, done = table.shape[1] // WORD * WORD, 0
+    for column in range(0, whole, WORD):
         done = add_word(out, o, weights, table, r, column)
     for y in range(whole if done == out.shape[1] else 0, table.shape[1]):
         a = table[r, y]
         if a != 0:
             for x in range(done if y < whole else 0, out.shape[1]):
                 out[o, x] += a * weights[y, x]
+
+
+@inlined
+def add_outer(into: Any, table: Any, others: Any, r: int) -> None:
+    """into += table_r^T others_r, an outer product, for whole words and tiles alone."""
+    for column in range(0, table.shape[1], WORD):
+        add_word_outer(into, table, others, r, column)
