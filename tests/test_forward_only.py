@@ -9,7 +9,7 @@ from spam_gnn import S2Config, S2Conv, SpaM, SpaMConfig, forward_only
 from spam_gnn.data.synthetic import csbm
 from spam_gnn.errors import BadInput
 from spam_gnn.graph import Graph
-from spam_gnn.kernels import compiled
+from spam_gnn.kernels import compiled, infer
 from spam_gnn.kernels.infer import Classes, infer_classes, infer_layer
 from spam_gnn.kernels.variants import Held
 from spam_gnn.sampling import SignedGraphs, sample_signs, sign_table
@@ -53,8 +53,11 @@ def test_prediction_is_the_forward_pass(coder, settings, monkeypatch):
 @pytest.mark.parametrize("coder", ["uniform", "unrolled"])
 @pytest.mark.parametrize("shared", [True, False])
 @pytest.mark.parametrize("width", [7, 64, 70])
-def test_a_layer_is_the_plain_one_on_awkward_graphs(coder, shared, width):
-    """Duplicate messages, isolated nodes, a sample without any edge, many opposing messages; the reference in plain torch."""
+@pytest.mark.parametrize("opposed", [True, False])
+def test_a_layer_is_the_plain_one_on_awkward_graphs(coder, shared, width, opposed, monkeypatch):
+    """Duplicate messages, isolated nodes, a sample without any edge, many opposing messages, whose weights are applied before
+    or after their sum; the reference in plain torch."""
+    monkeypatch.setattr(infer, "_opposed", lambda *_: opposed)
     messages = awkward(1)
     draw = torch.randint(-1, 2, (messages.count, 4), generator=torch.Generator().manual_seed(2), dtype=torch.int8)
     draw[:, -1] = 0
@@ -75,6 +78,18 @@ def test_a_layer_is_the_plain_one_on_awkward_graphs(coder, shared, width):
         if shared:
             some = infer_layer(messages, held, conv.as_layer(), draw, range(1, 3)).dense()
             torch.testing.assert_close(some, plain[1:3], atol=1e-5, rtol=1e-4)
+
+
+def test_weights_of_opposing_messages_are_applied_first_where_that_is_less_work():
+    messages, n = awkward(1), 30
+    often, dense = torch.full((messages.count, 4), -1, dtype=torch.int8), torch.ones(4, n, 64)
+    seldom = torch.zeros_like(often)
+    common, apart, empty = Held.of(dense[:1]), Held.of(dense), Held.of(torch.zeros(4, n, 64))
+    assert infer._opposed(messages, common, often, range(4), 64)  # one product for all samples
+    assert not infer._opposed(messages, apart, often, range(4), 64)
+    assert infer._opposed(messages, empty, often, range(4), 64)  # one without much to multiply
+    assert not infer._opposed(messages, common, seldom, range(4), 64)
+    assert not infer._opposed(messages, common, often[:, :1], range(1), 64)
 
 
 def test_threads_change_nothing(monkeypatch):

@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from spam_gnn import S2Config, S2Conv
+from spam_gnn.errors import BadInput
 from spam_gnn.kernels import activation, compiled, conv, skip_zeros
 from spam_gnn.kernels.conv import Activation
 from spam_gnn.randomness import dropout
@@ -70,11 +71,35 @@ def test_states_that_are_mostly_zeros_make_no_difference(shared, self_term, monk
     assert used == [True, True]
 
 
-def test_threads_change_nothing_beyond_rounding(monkeypatch):
+def test_weights_in_any_order_of_memory_have_the_same_gradients():
+    messages, generator = awkward(1), torch.Generator().manual_seed(3)
+    signs = SignedGraphs(*signs_of(messages, 2, 2), torch.zeros(2))
+    hidden = dropout(torch.relu(torch.randn(2, 30, 128, generator=generator)), 0.5, generator)
+    results = []
+    for turned in (False, True):
+        conv_layer = layer("unrolled", 64, inputs=128, outputs=64)
+        for name, weight in list(conv_layer.named_parameters()):
+            if turned and weight.dim() == 2:
+                setattr(conv_layer, name, torch.nn.Parameter(weight.detach().t().contiguous().t()))
+        results.append(result(conv_layer, messages, hidden, signs, fused=True))
+    for a, b in zip(*results, strict=True):
+        torch.testing.assert_close(a, b, atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize(("columns", "kind"), [(128, torch.float32), (5, torch.float32), (64, torch.float64)])
+def test_states_of_another_width_or_kind_are_refused(columns, kind):
+    messages = awkward(1)
+    signs = SignedGraphs(*signs_of(messages, 1, 2), torch.zeros(1))
+    with pytest.raises(BadInput, match=rf"hidden: found {columns} columns of {kind}; use 64 of torch.float32"):
+        layer("unrolled", 64, inputs=64, outputs=64).pass_fused(torch.zeros(1, 30, columns, dtype=kind), messages, signs, None)
+
+
+@pytest.mark.parametrize(("inputs", "width", "outputs"), [(5, 16, 6), (64, 64, 64)])
+def test_threads_change_nothing_beyond_rounding(inputs, width, outputs, monkeypatch):
     monkeypatch.setattr(compiled, "SERIAL_BELOW", 0)
-    messages, conv_layer = awkward(5, n=200, m=2000), layer("unrolled", 16, self_term=False)
+    messages, conv_layer = awkward(5, n=200, m=2000), layer("unrolled", width, False, inputs, outputs)
     signs = SignedGraphs(*signs_of(messages, 3, 7), torch.zeros(3))
-    hidden, before, results = torch.randn(3, 200, 5), torch.get_num_threads(), []
+    hidden, before, results = dropout(torch.randn(3, 200, inputs), 0.7, torch.Generator()), torch.get_num_threads(), []
     try:
         for threads in (1, 2, 3):
             torch.set_num_threads(threads)

@@ -15,6 +15,7 @@ from spam_gnn.kernels.compiled import array
 from spam_gnn.kernels.infer import Classes, infer_classes, infer_layer
 from spam_gnn.kernels.variants import Held, variants_of
 from spam_gnn.sampling import SignedGraphs
+from spam_gnn.structure import Messages
 from test_forward_only import moved
 from test_kernels import awkward
 
@@ -121,3 +122,23 @@ def test_places_that_are_no_rows_are_refused():
     for place, begin in ((held.place - 1, held.begin), (held.place + 1, held.begin), (held.place, held.begin[:-1])):
         with pytest.raises(BadInput, match="hidden"):
             infer_layer(messages, Held(held.rows, place, begin), conv.as_layer(), signs, range(2))
+
+
+@pytest.mark.parametrize("sure", [True, False])
+def test_a_look_at_some_nodes_says_whether_all_are_compared(sure, monkeypatch):
+    n, generator = 3000, torch.Generator().manual_seed(0)
+    ends = torch.randint(n, (2, 6000), generator=generator)
+    messages = Messages.build(ends[0], ends[1], n)
+    signs = torch.ones(messages.count, 8, dtype=torch.int8)
+    if not sure:
+        signs = torch.randint(-1, 2, signs.shape, generator=generator, dtype=torch.int8)
+    compared, real = [], variants.compare_samples
+
+    def counted(first, last, *rest):
+        compared.append(last - first)
+        real(first, last, *rest)
+
+    monkeypatch.setattr(variants, "compare_samples", counted)
+    found = variants.variants_of(messages, Held.of(torch.zeros(1, n, 4)), signs, range(8))
+    assert found.count == (n if sure else 8 * n)
+    assert (sum(compared) > n) == sure

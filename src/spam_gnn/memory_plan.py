@@ -119,7 +119,7 @@ def _bytes_of_prediction(sizes: Sizes, c: SpaMConfig) -> float:
     """Of a graph at once, beside the graph itself."""
     readings = c.predict_samples + len(c.further(sizes.features))
     one, all_rows = sizes.nodes * c.hidden, c.predict_samples * sizes.nodes * c.hidden
-    held, table = max(one, min(all_rows, HELD)), max(2 * one, min(2 * all_rows, LASTING))
+    held, table = max(one, min(all_rows, HELD)), max(3 * one, min(3 * all_rows, LASTING))
     predicting = 4.0 * (held * (1 if c.layers <= 2 else 2) + table)
     return predicting + _PROBABILITY * readings * sizes.classes * sizes.nodes
 

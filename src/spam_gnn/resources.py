@@ -101,7 +101,7 @@ def available_memory_mb() -> float:
 
 
 def return_large_blocks() -> None:
-    """Have blocks of 16 MiB and more given back to the system as soon as they are free, where the allocator is glibc's.
+    """Have blocks of 16 MiB and more, most of them, given back to the system when they are free, if the allocator is glibc's.
 
     By itself it comes to keep blocks of up to 32 MiB for later, and no two batches have the same sizes: with 300 classes, what
     fitted nothing any more was a fifth of the peak. A graph that is taken whole asks for the same sizes again and again.

@@ -14,6 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from spam_gnn.errors import BadInput
 from spam_gnn.kernels.activation import back_through, dropout_scale, relu_and_drop_
 from spam_gnn.kernels.memory import fresh
 from spam_gnn.kernels.signed import Coding, check_operands, groups_of, of_sample, squares_of, thread_tables
@@ -51,6 +52,10 @@ def fused_layer(
     out_i = (s v_i + sum z+ a v_j) / (s + sum z+ |a|) W+ + gamma (sum z- |a| v_j) / (s + gamma sum z- |a|) W- + h_i W_self + b.
     """
     check_operands(messages, {"hidden": hidden}, positive, negative)
+    for weight in (weights.value, weights.target, weights.own):
+        if weight is not None and (weight.shape[0] != hidden.shape[2] or weight.dtype != hidden.dtype):
+            found, wanted = f"{hidden.shape[2]} columns of {hidden.dtype}", f"{weight.shape[0]} of {weight.dtype}"
+            raise BadInput(f"hidden: found {found}; use {wanted}")
     given = (weights.value, weights.target, weights.own, weights.outputs, weights.bias)
     return _Layer.apply(messages, hidden, *given, positive, negative, penalty, own_weight, gamma, steps, activation)  # pyright: ignore
 
@@ -150,11 +155,11 @@ class _Backward:
         self.to_signs = [fresh(*self.positive.shape, like=self.positive) for _ in range(2)]
         weights = (self.to_value, self.to_target, self.to_self, self.outputs, self.bias)
         threads = max(1, torch.get_num_threads())  # each adds up its own, in an order that does not depend on the others
-        self.by_thread = [[None if w is None else torch.zeros_like(w) for w in weights] for _ in range(threads)]
+        self.by_thread = [[None if w is None else w.new_zeros(w.shape) for w in weights] for _ in range(threads)]
         self.outputs_back = self.outputs.t().contiguous()
         self.own_back = self.outputs_back[:0] if self.to_self is None else self.to_self.t().contiguous()
         for parts in self.by_thread:
-            parts[3] = torch.zeros_like(self.outputs_back).t()
+            parts[3] = self.outputs_back.new_zeros(self.outputs_back.shape).t()  # transposed: see `_dense`
         self.scalars = torch.zeros(3, dtype=torch.float64)
 
     def run(self) -> tuple[Tensor | None, ...]:

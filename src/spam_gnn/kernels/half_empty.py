@@ -44,9 +44,11 @@ def _each_bit(builder: Any, bits: Any, work: Callable[[Any], None]) -> None:
     builder.position_at_end(done)
 
 
-def _add_word(typing: Any, out: Any, place: Any, weights: Any, table: Any, row: Any, column: Any) -> Any:  # noqa: ARG001
-    """add_word(out, place, weights, table, row, column): out_place += sum of table_(row, x) weights_x over the 64 entries x
-    from `column` on, in whole tiles of the output; returns how many of its columns were done."""
+def _add_word(
+    typing: Any, out: Any, place: Any, weights: Any, table: Any, row: Any, column: Any, anew: Any  # noqa: ARG001
+) -> Any:
+    """add_word(out, place, weights, table, row, column, anew): out_place += sum of table_(row, x) weights_x over the 64 entries
+    x from `column` on, or = where it begins `anew`, in whole tiles of the output; returns how many of its columns were done."""
 
     def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         into, by, rows = (Rows(context, builder, signature.args[i], arguments[i]) for i in (0, 2, 3))
@@ -57,7 +59,8 @@ def _add_word(typing: Any, out: Any, place: Any, weights: Any, table: Any, row: 
             addresses = into.tile(arguments[1], first)
             sums = [cgutils.alloca_once(builder, into.vector) for _ in addresses]
             for total, value in zip(sums, into.loaded(addresses), strict=True):
-                builder.store(value, total)
+                none = ir.Constant(into.vector, [0.0] * into.lanes)
+                builder.store(builder.select(builder.trunc(arguments[6], ir.IntType(1)), none, value), total)
 
             def add(x: Any) -> None:
                 entry = builder.load(builder.gep(rows.data, [builder.add(start, x)], source_etype=rows.number), typ=rows.number)
@@ -72,7 +75,7 @@ def _add_word(typing: Any, out: Any, place: Any, weights: Any, table: Any, row: 
 
         return each_tile(builder, into, tile)
 
-    return types.intp(out, types.intp, weights, table, types.intp, types.intp), emit
+    return types.intp(out, types.intp, weights, table, types.intp, types.intp, types.boolean), emit
 
 
 def _add_word_outer(typing: Any, into: Any, table: Any, others: Any, row: Any, column: Any) -> Any:  # noqa: ARG001
@@ -114,12 +117,29 @@ def add_product(out: Any, o: int, table: Any, r: int, weights: Any) -> None:
     """out_o += table_r W, for W (d_in, d); what does not fill words and tiles is for plain loops."""
     whole, done = table.shape[1] // WORD * WORD, 0
     for column in range(0, whole, WORD):
-        done = add_word(out, o, weights, table, r, column)
+        done = add_word(out, o, weights, table, r, column, False)
     for y in range(whole if done == out.shape[1] else 0, table.shape[1]):
         a = table[r, y]
         if a != 0:
             for x in range(done if y < whole else 0, out.shape[1]):
                 out[o, x] += a * weights[y, x]
+
+
+@inlined
+def product(out: Any, o: int, table: Any, r: int, weights: Any) -> None:
+    """out_o = table_r W: as `add_product`, into what need not be cleared first."""
+    if table.shape[1] >= WORD and add_word(out, o, weights, table, r, 0, True) == out.shape[1]:
+        whole = table.shape[1] // WORD * WORD
+        for column in range(WORD, whole, WORD):
+            add_word(out, o, weights, table, r, column, False)
+        for y in range(whole, table.shape[1]):
+            a = table[r, y]
+            for x in range(out.shape[1] if a != 0 else 0):
+                out[o, x] += a * weights[y, x]
+    else:
+        for x in range(out.shape[1]):
+            out[o, x] = out.dtype.type(0.0)
+        add_product(out, o, table, r, weights)
 
 
 @inlined

@@ -19,9 +19,11 @@ from spam_gnn.kernels import infer_loops
 from spam_gnn.kernels.compiled import array, over_rows
 from spam_gnn.kernels.conv import Weights
 from spam_gnn.kernels.memory import fresh
+from spam_gnn.kernels.skip_zeros import mostly_zeros
 from spam_gnn.kernels.variants import Held, Variants, variants_of
 from spam_gnn.structure import Messages
 
+_LOOKED_AT, _OPPOSING = 4096, 1.0  # messages by which it is judged how many oppose, and how many of a node are many
 LASTING = 1 << 24  # numbers in a table up to which it has room for the rows of all samples, each made once
 
 
@@ -36,12 +38,14 @@ class Layer:
     gamma: float
 
     def operands(self) -> tuple[list[Any], list[Any]]:
-        """Arrays for the two loops: W_v and W_v W+; W_t, W_self, b, W-, lambda, s, gamma, T. Without rows what there is not."""
+        """Arrays for the two loops: W_v, W_v W+ and W_v W-; W_t, W_self, b, W-, lambda, s, gamma, T. Without rows what there is
+        not."""
         w, width = self.weights, self.weights.value.shape[1]
         none, kind = w.value[:0], array(w.value).dtype.type
         rest = (none if w.target is None else w.target, none if w.own is None else w.own, w.bias, w.outputs[width:])
         scalars = [kind(self.penalty), kind(self.own), kind(self.gamma), self.steps]
-        return [array(w.value), array(w.value @ w.outputs[:width])], [*(array(t) for t in rest), *scalars]
+        spoken = (w.value, w.value @ w.outputs[:width], w.value @ w.outputs[width:])
+        return [array(t) for t in spoken], [*(array(t) for t in rest), *scalars]
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,27 +86,37 @@ def _run_layer(
 ) -> None:  # fmt: skip
     """Fill `out`, sample by sample where they hold different rows: the table of all nodes first, then what each node hears."""
     (rows, inner), (n, kept), width = hidden.rows.shape, hidden.place.shape, layer.weights.value.shape[1]
-    lasts = rows < n * kept and 2 * rows * width <= LASTING
-    size, each = rows if lasts else n, np.arange(n, dtype=np.int32)
-    table, squares = fresh(size, 2 * width, like=hidden.rows), hidden.rows.new_empty(size)
-    into, (projecting, passing) = [table.view(2 * size, width).numpy(), squares.numpy()], layer.operands()
+    each = 3 if _opposed(messages, hidden, signs, samples, width) else 2  # rows of the table for each of the nodes'
+    lasts = rows < n * kept and each * rows * width <= LASTING
+    size, nodes = rows if lasts else n, np.arange(n, dtype=np.int32)
+    table, squares = fresh(size, each * width, like=hidden.rows), hidden.rows.new_empty(size)
+    into, (projecting, passing) = [table.view(each * size, width).numpy(), squares.numpy()], layer.operands()
     last, h, result = [array(t) for t in classes], array(hidden.rows), out.numpy()
     pointer, source, drawn = array(messages.row_pointer), array(messages.source), array(signs)
     before: NDArray[np.int32] = np.full(n, -1, np.int32)  # the hidden rows that the table is made of
     for here in range(kept):
         count, members = len(samples) if kept == 1 else 1, hidden.of_sample(here)
-        new, at = (members >= hidden.begin[here], members) if lasts else (members != before, each)
+        new, at = (members >= hidden.begin[here], members) if lasts else (members != before, nodes)
         said = [samples.start, here, count, found.leader, found.place, at, h, members]
 
         def project(thread: int, first: int, end: int, members: Any = members, new: Any = new, at: Any = at) -> None:  # noqa: ARG001
-            infer_loops.project_rows(first, end, h, members, new, at, *projecting, *into)
+            infer_loops.project_rows(first, end, each, h, members, new, at, *projecting, *into)
 
         def listen(thread: int, first: int, end: int, said: Any = said) -> None:  # noqa: ARG001 - threads share nothing here
-            infer_loops.layer_rows(first, end, pointer, source, drawn, *said, *into, *passing, *last, result)
+            infer_loops.layer_rows(first, end, each, pointer, source, drawn, *said, *into, *passing, *last, result)
 
         over_rows(pointer, 2 * n * inner * width, project)
         over_rows(pointer, (2 * n * inner + messages.count * (1 + 2 * layer.steps) * count) * width, listen)
         before = members
+
+
+def _opposed(messages: Messages, hidden: Held, signs: Tensor, samples: range, width: int) -> bool:
+    """Whether W- is applied to what nodes say beforehand, too: where samples share it, once for all of them, or where it is
+    mostly zeros; and if about half the nodes hear somebody who opposes, by some of the messages."""
+    some = signs[:: max(1, messages.count // _LOOKED_AT), samples.start : samples.stop]
+    opposing = float((some < 0).double().mean()) * messages.count / max(messages.num_nodes, 1) if some.numel() else 0.0
+    cheap = hidden.place.shape[1] == 1 < len(samples) or mostly_zeros(hidden.rows, width)
+    return cheap and opposing * (len(samples) if hidden.place.shape[1] == 1 else 1) > _OPPOSING
 
 
 def _checked_variants(messages: Messages, hidden: Held, layer: Layer, signs: Tensor, samples: range) -> Variants:

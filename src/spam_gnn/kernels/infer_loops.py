@@ -2,7 +2,8 @@
 
 An edge is there or not, so absent ones are left out altogether and all present ones share a step size. The output weights of
 supporting messages are applied to the nodes beforehand: `table` holds of each row h of what nodes hold v = h W_v and v W+, in
-rows 2 r and 2 r + 1. Opposing messages are fewer: their sum goes through W- where there are any.
+rows `each` r and `each` r + 1. Opposing messages are fewer: their sum goes through W- where there are any, or, where many nodes
+hear some (`each` is 3 then, else 2), v W- is the third row.
 """
 
 from __future__ import annotations
@@ -15,11 +16,12 @@ from spam_gnn.kernels.combine import scales_of
 from spam_gnn.kernels.compiled import compiled, inlined
 from spam_gnn.kernels.elementary import exp, log
 from spam_gnn.kernels.few import FEW, code_few
-from spam_gnn.kernels.half_empty import add_product
+from spam_gnn.kernels.half_empty import add_product, product
 from spam_gnn.kernels.ista import SMALLEST
 from spam_gnn.kernels.neighbourhood import longest_row
 from spam_gnn.kernels.prefetch import AHEAD, ask_for_row
 from spam_gnn.kernels.rows import add_rows, fill, load, row_dots
+from spam_gnn.kernels.variants import leads
 
 LEAD = 4  # nodes between asking for the rows of a node's neighbours and using them, a power of 2
 BLOCK = 16  # nodes whose products are made together: of one weight after the other, each of which fits the nearest cache
@@ -37,10 +39,10 @@ def hears(pointer: Any, signs: Any, sample: int, samples: int, i: int) -> bool:
 
 @compiled
 def project_rows(
-    first: int, last: int, hidden: Any, members: Any, new: Any, at: Any, to_value: Any, to_support: Any, table: Any,
-    squares: Any,
+    first: int, last: int, each: int, hidden: Any, members: Any, new: Any, at: Any, to_value: Any, to_support: Any,
+    to_oppose: Any, table: Any, squares: Any,
 ) -> None:  # fmt: skip
-    """Rows 2 at_i and 2 at_i + 1 of the table and |v|^2, of hidden row members_i, for those nodes first .. last - 1 that are
+    """The rows of the table from `each` at_i on and |v|^2, of hidden row members_i, for those nodes first .. last - 1 that are
     new."""
     nodes, i, zero = np.empty(BLOCK, np.int64), first, table.dtype.type(0.0)
     while i < last:
@@ -50,29 +52,16 @@ def project_rows(
             count += 1 if new[i] else 0
             i += 1
         for b in range(count):
-            r = 2 * at[nodes[b]]
-            for x in range(table.shape[1]):
-                table[r, x] = zero
-            for x in range(table.shape[1]):
-                table[r + 1, x] = zero
+            product(table, each * at[nodes[b]], hidden, members[nodes[b]], to_value)
         for b in range(count):
-            add_product(table, 2 * at[nodes[b]], hidden, members[nodes[b]], to_value)
-        for b in range(count):
-            add_product(table, 2 * at[nodes[b]] + 1, hidden, members[nodes[b]], to_support)
+            product(table, each * at[nodes[b]] + 1, hidden, members[nodes[b]], to_support)
+        for b in range(count if each > 2 else 0):
+            product(table, each * at[nodes[b]] + 2, hidden, members[nodes[b]], to_oppose)
         for b in range(count):
             r, total = at[nodes[b]], zero
             for x in range(table.shape[1]):
-                total += table[2 * r, x] * table[2 * r, x]
+                total += table[each * r, x] * table[each * r, x]
             squares[r] = total
-
-
-@inlined
-def leads(leader: Any, i: int, here: int, samples: int) -> bool:
-    """Whether one of the samples is the first of its variant of node i."""
-    for k in range(here, here + samples):  # noqa: SIM110 - compiled: no generators
-        if leader[i, k] == k:
-            return True
-    return False
 
 
 @inlined
@@ -82,25 +71,23 @@ def own_products(
 ) -> None:  # fmt: skip
     """What a layer makes of each node by itself, nodes begin .. end - 1 of which there is something to say: b + h W_self, and
     h W_t where it hears somebody."""
-    zero = targets.dtype.type(0.0)
     for i in range(end, min(end + BLOCK, members.size)):
         ask_for_row(hidden, members[i], hidden.shape[1])
     for i in range(begin, end):
         for x in range(bias.size):
             bases[i - begin, x] = bias[x]
-            targets[i - begin, x] = zero
     for i in range(begin, end if to_self.shape[0] > 0 else begin):
         if leads(leader, i, here, samples):
             add_product(bases, i - begin, hidden, members[i], to_self)
     for i in range(begin, end if steps > 0 else begin):
         if leads(leader, i, here, samples) and hears(pointer, signs, sample + here, samples, i):
-            add_product(targets, i - begin, hidden, members[i], to_target)
+            product(targets, i - begin, hidden, members[i], to_target)
 
 
 @inlined
 def look_ahead(
-    pointer: Any, source: Any, signs: Any, sample: int, here: int, samples: int, leader: Any, i: int, at: Any, edges: Any,
-    heard: Any, table: Any,
+    pointer: Any, source: Any, signs: Any, sample: int, here: int, samples: int, leader: Any, i: int, at: Any, each: int,
+    edges: Any, heard: Any, table: Any,
 ) -> None:  # fmt: skip
     """List the messages to node i that one of the samples has, and ask for the rows of the first of them; none where other
     samples have said what there is to say."""
@@ -115,7 +102,7 @@ def look_ahead(
         edges[slot, kept] = e
         kept += 1 if there != 0 else 0
     for q in range(min(kept, AHEAD)):
-        ask_for_row(table, 2 * at[source[edges[slot, q]]], 2 * table.shape[1])
+        ask_for_row(table, each * at[source[edges[slot, q]]], 2 * table.shape[1])
     heard[slot] = kept
 
 
@@ -165,9 +152,11 @@ def code_present(
 
 @inlined
 def part_present(
-    listed: Any, sign: Any, a: Any, count: int, steps: int, some: Any, some_weights: Any, others: Any, other_weights: Any
+    listed: Any, sign: Any, a: Any, count: int, steps: int, each: int, some: Any, some_weights: Any, others: Any,
+    other_weights: Any,
 ) -> tuple[int, int, Any, Any]:  # fmt: skip
-    """Rows of v W+ and weights of those that support, rows of v and weights of those that oppose; counts and masses."""
+    """Rows of v W+ and weights of those that support, rows of v, or of v W-, and weights of those that oppose; counts and
+    masses."""
     kind = a.dtype.type
     zero, supporting, opposing, plus_mass, minus_mass = kind(0.0), 0, 0, kind(0.0), kind(0.0)
     for q in range(count):
@@ -175,7 +164,7 @@ def part_present(
         size, up = abs(weight), sign[q] > 0
         plus_mass, minus_mass = plus_mass + (size if up else zero), minus_mass + (zero if up else size)
         some[supporting], some_weights[supporting] = listed[q] + 1, weight
-        others[opposing], other_weights[opposing] = listed[q], size
+        others[opposing], other_weights[opposing] = listed[q] + (each - 1 & 2), size
         supporting += 1 if up and size != zero else 0
         opposing += 1 if not up and size != zero else 0
     return supporting, opposing, plus_mass, minus_mass
@@ -183,11 +172,14 @@ def part_present(
 
 @inlined
 def add_opposing(
-    row: Any, table: Any, others: Any, weights: Any, count: int, scale: Any, minus: Any, to_oppose: Any, order: Any
+    row: Any, table: Any, each: int, others: Any, weights: Any, count: int, scale: Any, minus: Any, to_oppose: Any, order: Any
 ) -> None:  # fmt: skip
     """row += (scale sum_q w_q v_q) W-."""
     for q in range(count):
         weights[q] *= scale
+    if each > 2:
+        add_rows(row, table, others, weights, count)
+        return
     fill(minus, row.dtype.type(0.0))
     add_rows(minus, table, others, weights, count)
     add_rows(row, to_oppose, order, minus, row.size)
@@ -208,25 +200,31 @@ def rectify(row: Any) -> None:
 
 
 @inlined
-def log_softmax(logits: Any, bias: Any, out: Any, k: int, i: int) -> None:
-    """out_(k, i) = log softmax(logits + b); x - x is there so that what is not a number stays none."""
-    top = logits[0] + bias[0]
-    for c in range(bias.size):
-        logits[c] += bias[c]
-        top = max(top, logits[c])
-    total = top - top
-    for c in range(bias.size):
-        total += exp(logits[c] - top) + (logits[c] - logits[c])
-    top += log(total) + (total - total)
-    for c in range(bias.size):
-        out[k, i, c] = logits[c] - top
+def log_softmax_rows(out: Any, k: int, first: int, last: int, tops: Any, totals: Any) -> None:
+    """out_(k, i) = log softmax(out_(k, i)) of at most `BLOCK` nodes side by side; x - x is there so that what is not a number
+    stays none."""
+    zero, count = out.dtype.type(0.0), last - first
+    for b in range(count):
+        tops[b], totals[b] = out[k, first + b, 0], zero
+    for c in range(1, out.shape[2]):
+        for b in range(count):
+            tops[b] = max(tops[b], out[k, first + b, c])
+    for c in range(out.shape[2]):
+        for b in range(count):
+            x = out[k, first + b, c]
+            totals[b] += exp(x - tops[b]) + (x - x)
+    for b in range(count):
+        tops[b] += log(totals[b]) + (totals[b] - totals[b])
+    for c in range(out.shape[2]):
+        for b in range(count):
+            out[k, first + b, c] -= tops[b]
 
 
 @compiled
 def layer_rows(
-    first: int, last: int, pointer: Any, source: Any, signs: Any, sample: int, here: int, samples: int, leader: Any, to: Any,
-    at: Any, hidden: Any, members: Any, table: Any, squares: Any, to_target: Any, to_self: Any, bias: Any, to_oppose: Any,
-    penalty: Any, own: Any, gamma: Any, steps: int, to_class: Any, class_bias: Any, out: Any,
+    first: int, last: int, each: int, pointer: Any, source: Any, signs: Any, sample: int, here: int, samples: int, leader: Any,
+    to: Any, at: Any, hidden: Any, members: Any, table: Any, squares: Any, to_target: Any, to_self: Any, bias: Any,
+    to_oppose: Any, penalty: Any, own: Any, gamma: Any, steps: int, to_class: Any, class_bias: Any, out: Any,
 ) -> None:  # fmt: skip
     """relu of the layer for nodes first .. last - 1 in samples k = here .. here + samples - 1, whose signs are in column
     `sample` + k: one row of `out` (1, variants, d) for each variant, in place `to`.
@@ -245,8 +243,9 @@ def layer_rows(
     vectors, logits = np.empty((4, width), kind), np.empty(class_bias.size, kind)
     t, residual, minus, row = vectors[0], vectors[1], vectors[2], vectors[3]
     bases, targets, gram = np.empty((BLOCK, width), kind), np.empty((BLOCK, width), kind), np.empty(FEW * FEW, kind)
+    tops, totals = np.empty(BLOCK, kind), np.empty(BLOCK, kind)
     for i in range(first, min(first + LEAD - 1, last)):
-        look_ahead(pointer, source, signs, sample, here, samples, leader, i, at, edges, all_heard, table)
+        look_ahead(pointer, source, signs, sample, here, samples, leader, i, at, each, edges, all_heard, table)
     for i in range(first, last):
         slot, b = i & (LEAD - 1), (i - first) % BLOCK
         heard = all_heard[slot]
@@ -254,11 +253,11 @@ def layer_rows(
             own_products(i, min(i + BLOCK, last), pointer, signs, sample, here, samples, leader, hidden, members, to_target,
                          to_self, bias, steps, bases, targets)  # fmt: skip
         if i + LEAD - 1 < last:
-            look_ahead(pointer, source, signs, sample, here, samples, leader, i + LEAD - 1, at, edges, all_heard, table)
+            look_ahead(pointer, source, signs, sample, here, samples, leader, i + LEAD - 1, at, each, edges, all_heard, table)
         if heard > 0:
             for q in range(heard):
                 r = at[source[edges[slot, q]]]
-                rows[q], all_near[q] = 2 * r, squares[r]
+                rows[q], all_near[q] = each * r, squares[r]
             if steps > 0:
                 load(t, targets, b)
                 row_dots(t, table, rows, heard, all_dots)
@@ -274,20 +273,24 @@ def layer_rows(
             if steps > 0:
                 code_present(t, table, listed, near, dots, count, penalty, steps, a, down, residual, gram)
             supporting, opposing, plus_mass, minus_mass = part_present(
-                listed, sign, a, count, steps, some, some_weights, others, other_weights
+                listed, sign, a, count, steps, each, some, some_weights, others, other_weights
             )
             support, oppose = scales_of(plus_mass, minus_mass, own, gamma)
             for q in range(supporting):
                 some_weights[q] *= support
-            start_row(row, bases, b, own * support, table, 2 * at[i] + 1)
+            start_row(row, bases, b, own * support, table, each * at[i] + 1)
             add_rows(row, table, some, some_weights, supporting)
             if opposing > 0:
-                add_opposing(row, table, others, other_weights, opposing, gamma * oppose, minus, to_oppose, order)
+                add_opposing(row, table, each, others, other_weights, opposing, gamma * oppose, minus, to_oppose, order)
             rectify(row)
             if to_class.shape[0] > 0:
                 row_dots(row, to_class, order, class_bias.size, logits)
-                log_softmax(logits, class_bias, out, k, i)
+                for c in range(class_bias.size):
+                    out[k, i, c] = logits[c] + class_bias[c]
             else:
                 r = to[i, k]
                 for x in range(width):
                     out[0, r, x] = row[x]
+        if class_bias.size > 0 and (b == BLOCK - 1 or i == last - 1):
+            for k in range(here, here + samples):
+                log_softmax_rows(out, k, i - b, i + 1, tops, totals)

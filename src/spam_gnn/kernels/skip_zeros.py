@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -15,15 +16,15 @@ from spam_gnn.kernels.compiled import array, compiled
 from spam_gnn.kernels.half_empty import WORD, add_outer, add_product
 
 MOSTLY = 0.45  # share of entries that are not zero up to which leaving the others out is quicker
-_LOOKED_AT = 64  # rows by which the share is judged
+_LOOKED_AT, _ROWS = 64, 256  # rows by which the share is judged; rows whose sum is made before it is added to the others
 
 
 def mostly_zeros(x: Tensor, *widths: int) -> bool:
     """Whether zeros of (..., rows, d_in) are worth leaving out of products of these widths: judged by a few rows, and only
     where rows fill the registers of the loops."""
-    rows = x.reshape(-1, x.shape[-1])
-    if any(width % WORD for width in (x.shape[-1], *widths)):
+    if any(width % WORD or width == 0 for width in (x.shape[-1], *widths)):
         return False
+    rows = x.reshape(-1, x.shape[-1])
     some = rows[:: max(1, rows.shape[0] // _LOOKED_AT)]
     return int(torch.count_nonzero(some)) <= MOSTLY * some.numel()
 
@@ -57,5 +58,12 @@ def _times(x: Any, weight: Any, out: Any) -> None:
 
 @compiled
 def _add_transposed(into: Any, x: Any, other: Any) -> None:
-    for i in range(x.shape[0]):
-        add_outer(into, x, other, i)
+    """Sums of some rows are added up: one sum of a million rows would lose two digits."""
+    part = np.zeros(into.shape, into.dtype)
+    for begin in range(0, x.shape[0], _ROWS):
+        for i in range(begin, min(begin + _ROWS, x.shape[0])):
+            add_outer(part, x, other, i)
+        for y in range(into.shape[0]):
+            for z in range(into.shape[1]):
+                into[y, z] += part[y, z]
+                part[y, z] = 0.0
