@@ -92,15 +92,14 @@ def test_kept_blocks_can_be_let_go():
 
 
 AMONG_OTHERS = """
-import re, sys, torch
+import re, torch
 from pathlib import Path
 from spam_gnn.resources import return_large_blocks
 
 def data():
     return int(re.search(r"VmData:\\s+(\\d+) kB", Path("/proc/self/status").read_text())[1]) / 1024
 
-if sys.argv[1] == "returned":
-    return_large_blocks()
+return_large_blocks()
 for _ in range(3):
     torch.empty(24 << 20, dtype=torch.uint8)  # freed at once: from now on glibc would keep blocks of this size
 held = [torch.empty(20 << 20, dtype=torch.uint8) for _ in range(5)]
@@ -111,10 +110,10 @@ print(before - data())
 
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="the allocator is not glibc's")
-@pytest.mark.parametrize(("how", "least", "most"), [("kept", -1, 40), ("returned", 79, 81)])
-def test_large_blocks_go_back_to_the_system_where_that_was_asked_for(how, least, most):
-    run = subprocess.run([sys.executable, "-c", AMONG_OTHERS, how], capture_output=True, text=True, check=True)
-    assert least <= float(run.stdout) <= most
+def test_large_blocks_go_back_to_the_system_where_that_was_asked_for():
+    """Without asking, they mostly stay: whether they do depends on where the heap happens to lie."""
+    run = subprocess.run([sys.executable, "-c", AMONG_OTHERS], capture_output=True, text=True, check=True)
+    assert 79 <= float(run.stdout) <= 81
 
 
 def test_no_allocator_of_the_command_sets_a_gibibyte_aside():

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from datetime import timedelta
@@ -73,9 +75,17 @@ def gathered() -> Iterator[Team]:
     except (RuntimeError, dist.DistError) as error:
         if not _is_loss(error):
             raise
+        atexit.register(_leave)
         if place is not None:  # `--workers` watches and says it once, for all
             raise SystemExit(WorkerLost.exit_code) from None
         raise WorkerLost(f"process {rank} of {size}: another process has gone; continue with --resume") from None
+
+
+def _leave() -> None:
+    """End without taking gloo's threads down: some still wait for the process that has gone, and would abort this one."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(WorkerLost.exit_code)
 
 
 def _is_loss(error: BaseException) -> bool:

@@ -64,10 +64,15 @@ def _first_to_fail(workers: list[subprocess.Popen[bytes]]) -> int | None:
             time.sleep(0.5)  # a killed process and those it leaves behind may be seen in either order
             codes = [worker.poll() for worker in workers]
             failed = [rank for rank, code in enumerate(codes) if code]
-            return min(failed, key=lambda rank: (codes[rank] or 0) == WorkerLost.exit_code)
+            return min(failed, key=lambda rank: _only_missed(codes[rank] or 0))
         if all(code == 0 for code in codes):
             return None
         time.sleep(0.05)
+
+
+def _only_missed(code: int) -> bool:
+    """Whether a process may have ended because another did: it said so, or its threads could not be taken down any more."""
+    return code in (WorkerLost.exit_code, -signal.SIGABRT)
 
 
 def _end(workers: list[subprocess.Popen[bytes]]) -> None:
