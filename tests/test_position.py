@@ -11,7 +11,7 @@ from spam_gnn.baselines.base import Shape
 from spam_gnn.baselines.registry import find
 from spam_gnn.graph import Graph
 from spam_gnn.model import POSITION
-from spam_gnn.position import SIZES, Position, PositionShape
+from spam_gnn.position import _PENALTIES, SIZES, Position, PositionShape, left_out_error
 from spam_gnn.training import TrainConfig, fit
 
 
@@ -29,28 +29,77 @@ def two_crowds(n=120, seed=0, directed=True):
     )  # fmt: skip
 
 
-def learned(graph, rank, directed):
+def learned(graph, rank, directed, power=0.0):
     shape = PositionShape(graph.num_nodes, rank, directed)
-    position = Position(shape)
+    position = Position(shape, power)
     position.learn(graph, 0)
     return position
 
 
+@pytest.mark.parametrize("power", [0.5, 1.0])
 @pytest.mark.parametrize("directed", [True, False])
-def test_columns_are_the_leading_part_of_the_adjacency(directed):
+def test_columns_are_the_leading_part_of_the_adjacency(directed, power):
     graph = two_crowds(40, directed=directed)
     rank = 12
-    columns = learned(graph, rank, directed).columns(graph).double().numpy()[:, SIZES:]
+    columns = learned(graph, rank, directed, power).columns(graph).double().numpy()[:, SIZES:]
     dense = np.zeros((40, 40))
     dense[graph.edge_index[1], graph.edge_index[0]] = 1.0
     left, values, right = np.linalg.svd(dense)
     for way, vectors in enumerate([left, right.T][: 2 if directed else 1]):
-        expected = vectors[:, :rank] * np.sqrt(values[:rank])  # A V S^-1/2 = U S^1/2
+        expected = vectors[:, :rank] * values[:rank] ** power  # A V S^(q-1) = U S^q
         found = columns[:, way * rank : (way + 1) * rank]
         ratio = np.square(expected).sum() / np.square(found).sum()
         gram = expected @ expected.T
         np.testing.assert_allclose(found @ found.T * ratio, gram, atol=0.02 * np.abs(gram).max())
         assert np.square(found).sum(1).mean() == pytest.approx(9.0, rel=1e-4)
+
+
+def test_the_error_of_labels_left_out_is_that_of_fits_without_them():
+    draws = np.random.default_rng(0)
+    columns, wanted = draws.standard_normal((12, 5)), draws.standard_normal((12, 2))
+    columns -= columns.mean(0)
+    errors = []
+    for penalty in _PENALTIES:
+        missed = []
+        for i in range(12):
+            rest = np.arange(12) != i
+            x = columns[rest]
+            weight = np.linalg.solve(x.T @ x + penalty * np.eye(5), x.T @ wanted[rest])
+            missed.append(wanted[i] - columns[i] @ weight)
+        errors.append(np.square(missed).mean())
+    assert left_out_error(columns, wanted) == pytest.approx(min(errors), rel=1e-9)
+
+
+def crowds_or_partners(n=200, *, partners):
+    """An undirected graph of two crowds. The label is the crowd, or what a node shares with the one other that has its
+    neighbours: large singular directions tell the first, small ones the second."""
+    draws = np.random.default_rng(0)
+    crowd = np.arange(n) % 4 // 2  # partners, 0 and 1, 2 and 3, are of one crowd
+    joins = draws.random((n // 2, n)) < np.where(crowd[::2, None] == crowd[None, :], 0.2, 0.02)
+    joins = np.repeat(joins, 2, 0)
+    target, source = np.nonzero(joins)
+    label = np.repeat(draws.integers(0, 2, n // 2), 2) if partners else crowd
+    return Graph.build(
+        torch.ones(n, 3), torch.from_numpy(np.stack([source, target])), torch.from_numpy(label), directed=True,
+        train_mask=torch.ones(n, dtype=torch.bool),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(("partners", "power"), [(True, 0.5), (False, 1.0)])
+def test_training_labels_choose_the_power(partners, power):
+    graph = crowds_or_partners(partners=partners)
+    chosen, rest = learned(graph, 150, directed=True), learned(graph, 150, True, 1.5 - power)
+    torch.testing.assert_close(
+        chosen.get_buffer("directions"), learned(graph, 150, True, power).get_buffer("directions"), atol=0, rtol=0
+    )
+    assert not torch.allclose(chosen.get_buffer("directions"), rest.get_buffer("directions"))
+
+
+def test_without_labels_to_ask_the_power_is_a_half():
+    graph = two_crowds(40)
+    none = Graph.build(graph.x, graph.edge_index, graph.y, directed=True, identity=graph.identity)
+    expected = learned(graph, 8, True, 0.5).get_buffer("directions")
+    torch.testing.assert_close(learned(none, 8, True).get_buffer("directions"), expected, atol=0, rtol=0)
 
 
 def test_sizes_are_standardised_by_the_training_graph():

@@ -53,3 +53,14 @@ def test_a_negative_strength_is_refused():
         Perturbation("delete", -0.1)
     with pytest.raises(BadInput, match="0 or more"):
         Perturbation("delete", float("nan"))
+
+
+def test_a_setting_that_came_later_changes_the_name_only_where_it_is_set():
+    spec = RunSpec.of("texas", "spam")
+    before = spec.to_json()
+    for name in ("position_power", "cells"):
+        del before["settings"][name]  # as a record of an earlier version has it
+    assert hash_of(before) == spec.spec_hash
+    assert RunSpec.from_json(before) == spec
+    changed = [RunSpec.of("texas", "spam", settings=s).spec_hash for s in ({"position_power": 0.5}, {"cells": 1})]
+    assert len({spec.spec_hash, *changed}) == 3

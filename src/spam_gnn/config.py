@@ -51,6 +51,7 @@ class SpaMConfig:
     position: PositionMode = "auto"  # degrees and adjacency rows join the features: auto where nodes have many neighbours
     position_rank: int = 2048  # most numbers that a row of the adjacency is shortened to; fewer of many nodes (position_shape)
     position_dropout: float = 0.2
+    position_power: float = 0.0  # of singular values in its columns; 0: what suits the training labels best (position.py)
     # layers of further networks, each of which takes every edge as observed (0: hears no messages); mixed in by shares found
     # on validation nodes
     trusted: tuple[int, ...] = (0, 2)
@@ -59,6 +60,7 @@ class SpaMConfig:
     few_features: int = 16
     deep_layers: int = 10
     deep_dropout: float = 0.2
+    cells: int = 8  # parts, drawn anew each epoch, that it is trained on one after the other, at most (loading/cells.py)
     # sparse signed layer
     coder: str = "uniform"  # exact, unrolled, amortised, uniform (why this one: docs/trials.md)
     coder_steps: int = 3
@@ -105,7 +107,8 @@ class SpaMConfig:
         check_numbers(self)
         for name, kind in _CHOICES.items():
             one_of(getattr(self, name), get_args(kind), name)
-        for name in ("hidden", "coder_steps", "posterior_hidden", "position_rank", "samples", "predict_samples"):
+        for name in ("hidden", "coder_steps", "posterior_hidden", "position_rank", "samples", "predict_samples",
+                     "cells"):  # fmt: skip
             if getattr(self, name) < 1:
                 raise BadInput(f"{name}: found {getattr(self, name)}; use 1 or more")
         fewest = 0 if self.posterior == "none" and self.encoder else 1  # something must be left to learn, and signs to be used
@@ -123,7 +126,7 @@ class SpaMConfig:
         if self.temperature <= 0.0:
             raise BadInput(f"temperature: found {self.temperature}; use a number above 0")
         weights = tuple(f.name for f in fields(self) if f.name.endswith("_weight"))
-        for name in (*weights, "gamma", "belief_rounds", "few_features", "deep_layers"):
+        for name in (*weights, "gamma", "belief_rounds", "few_features", "deep_layers", "position_power"):
             if getattr(self, name) < 0:
                 raise BadInput(f"{name}: found {getattr(self, name)}; use 0 or more")
 

@@ -98,6 +98,10 @@ class NodeModel(nn.Module, ABC):
         """What the model knows of all nodes of the graph as it came, by name, (n, ...) each; batches bring their rows along."""
         return {}
 
+    def training_parts(self, graph: Graph) -> int:  # noqa: ARG002 - for models that want more steps than epochs
+        """In how many parts, drawn anew each epoch, a graph is to be trained on that could be taken whole; 1 for one step."""
+        return 1
+
     def targets(self, graph: Graph, seed: int, epoch: int) -> Tensor:  # noqa: ARG002 - for models that hold labels back
         """(n,) bool: the training nodes that the loss of an epoch is taken on: the seeds of its batches."""
         return graph.train_mask

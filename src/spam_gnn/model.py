@@ -27,6 +27,7 @@ from spam_gnn.readings import NO_MESSAGES, Shares
 from spam_gnn.sampling import SignedGraphs, observed_signs, sign_table
 
 _DEEP_RATE = 2.0  # steps of a deep network, beside those of the others
+_LABELS_OF_CELL = 512  # training labels for each part of a graph that a deep network is trained on
 
 
 def _named(layers: int, *, deep: bool) -> str:
@@ -77,7 +78,7 @@ class SpaM(NodeModel):
         self.prior = SignPrior(
             PriorConfig(c.prior, c.prior_probabilities, c.noise_rate, learn_noise, c.edge_if_related, c.edge_if_unrelated)
         )
-        self.position = None if position is None or not c.encoder else Position(position)
+        self.position = None if position is None or not c.encoder else Position(position, c.position_power)
         width = 0 if self.position is None else self.position.shape.width
         hears = c.posterior == "belief" and c.belief_input
         self.network = SignedNetwork(
@@ -123,6 +124,12 @@ class SpaM(NodeModel):
         others = [{**group, "params": [p for p in group["params"] if id(p) not in deep]} for group in groups]
         spared = [p for group in groups for p in group["params"] if id(p) in deep]
         return [*others, {"params": spared, "weight_decay": 0.0, "rate_factor": _DEEP_RATE}]
+
+    def training_parts(self, graph: Graph) -> int:
+        """Several where a deep network joins and labels are plenty: it is not done after as many steps as there are epochs."""
+        if not self.config.has_deep(self.num_features):
+            return 1
+        return min(max(int(graph.train_mask.sum()) // _LABELS_OF_CELL, 1), self.config.cells)
 
     def structure(self, graph: Graph) -> Graph:
         """Direction of edges kept or dropped as configured."""

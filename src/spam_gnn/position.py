@@ -4,13 +4,22 @@ Messages are means, so a network of them does not know how many neighbours a nod
 neighbours both say much of a node (Lim et al., NeurIPS 2021, give the whole row of the adjacency to a network). Here the
 row is shortened to its part in the largest singular directions of the training graph,
 
-    A ~ U S V^T,    p_i = [log sizes | 3 c (A V S^-1/2)_i | 3 c' (A^T U S^-1/2)_i],
+    A ~ U S V^T,    p_i = [log sizes | 3 c (A V S^(q-1))_i | 3 c' (A^T U S^(q-1))_i],
 
 the second part for directed graphs only, c such that rows have mean square one. V and U are kept by node identity: a
 node that was not there in training adds nothing to the rows of others, and its own row is made of those it knows.
+
+Small singular values tell who exactly a node's neighbours are, large ones to which crowd it belongs. With q = 1 rows are as far
+apart as those of A; q = 1/2 lets small ones speak up, which is right where a few neighbours decide. Which suits a graph is
+asked of its training labels: the q whose columns predict them with the smaller squared error, each label by a ridge regression
+on the others,
+
+    e_i = (y_i - (K (K + l I)^-1 y)_i) / (1 - (K (K + l I)^-1)_ii),    K = P P^T of the centred columns, l the best of a few.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import numpy as np
 import scipy.sparse
@@ -20,10 +29,14 @@ from torch import Tensor, nn
 from spam_gnn.features import FeatureMatrix
 from spam_gnn.graph import Graph
 from spam_gnn.position_shape import SIZES, PositionShape
-from spam_gnn.randomness import stream
+from spam_gnn.randomness import node_uniforms, seed_for, stream
 
 _STRENGTH = 3.0  # of a row beside features whose rows have norm one (docs/trials.md)
 _ROUNDS = 4  # of the power iteration behind the singular vectors
+_SMALLEST = 1e-6  # singular value
+_POWERS = (0.5, 1.0)  # q that are tried
+_PENALTIES = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0)  # l, beside rows of mean square one
+_ASKED = 1024  # training labels that are asked, at most: the time grows with their cube
 
 
 class Position(nn.Module):
@@ -31,26 +44,27 @@ class Position(nn.Module):
 
     Args:
         shape: of the training graph.
+        power: q; 0 asks the training labels.
     """
 
-    def __init__(self, shape: PositionShape) -> None:
+    def __init__(self, shape: PositionShape, power: float = 0.0) -> None:
         super().__init__()
-        self.shape = shape
+        self.shape, self.power = shape, power
         self.register_buffer("identity", torch.arange(shape.num_nodes))
         self.register_buffer("directions", torch.zeros(shape.ways, shape.num_nodes, shape.rank))
         self.register_buffer("shift", torch.zeros(SIZES))
         self.register_buffer("scale", torch.ones(SIZES))
 
     def learn(self, graph: Graph, seed: int) -> None:
-        """Take the singular directions and the scale of sizes from the training graph."""
+        """Take the singular directions, their power and the scale of sizes from the training graph."""
         order = torch.argsort(graph.identity)  # so that renaming nodes changes nothing, not even the last digit
         self.get_buffer("identity").copy_(graph.identity[order])
         rows = _adjacency(graph, order)
         left, values, right = _singular(rows, self.shape.rank, seed)
-        root = np.sqrt(np.maximum(values, 1e-6))
-        for way, (matrix, vectors) in enumerate([(rows, right), (rows.T, left)][: self.shape.ways]):
-            table = vectors / root
-            seen = np.square(matrix @ table).sum(1).mean()
+        ways = [(rows, right), (rows.T.tocsr(), left)][: self.shape.ways]
+        power = self.power or _best_power(ways, values, *_asked(graph, order, seed))
+        for way, (matrix, vectors) in enumerate(ways):
+            table, seen = _scaled(matrix, vectors, values, power)
             self.get_buffer("directions")[way] = torch.from_numpy(table * (_STRENGTH / np.sqrt(max(seen, 1e-12)))).float()
         sizes = _log_sizes(graph)
         self.get_buffer("shift").copy_(sizes.mean(0))
@@ -85,6 +99,51 @@ def _singular(matrix: scipy.sparse.csr_array, rank: int, seed: int) -> tuple[np.
     state = int(torch.randint(2**31 - 1, (), generator=stream(seed, "position")))
     left, values, right = randomized_svd(matrix, rank, n_iter=_ROUNDS, random_state=state)  # pyright: ignore[reportArgumentType]
     return left, values, right.T
+
+
+def _scaled(
+    matrix: scipy.sparse.csr_array, vectors: np.ndarray, values: np.ndarray, power: float
+) -> tuple[np.ndarray, float]:
+    """V S^(q-1), and the mean square of the rows that A makes of it."""
+    table = vectors * np.maximum(values, _SMALLEST) ** (power - 1.0)
+    return table, float(np.square(matrix @ table).sum(1).mean())
+
+
+def _asked(graph: Graph, order: Tensor, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Places in the given order of some training nodes, and their labels."""
+    train = graph.train_mask[order]
+    draw = node_uniforms(graph.identity, seed_for(seed, "asked"))[order].where(train, torch.inf)
+    chosen = torch.argsort(draw)[: min(int(train.sum()), _ASKED)]
+    return chosen.numpy(), graph.y[order][chosen].numpy()
+
+
+def _best_power(
+    ways: Sequence[tuple[scipy.sparse.csr_array, np.ndarray]], values: np.ndarray, nodes: np.ndarray, labels: np.ndarray
+) -> float:
+    """The q whose columns predict labels left out best; the first where there is nothing to ask."""
+    wanted = np.eye(int(labels.max(initial=0)) + 1)[labels]
+    wanted = wanted - wanted.mean(0) if len(labels) else wanted
+    if len(labels) < 3 or not wanted.any():
+        return _POWERS[0]
+    errors = []
+    for power in _POWERS:
+        scaled = [(matrix, *_scaled(matrix, vectors, values, power)) for matrix, vectors in ways]
+        columns = [matrix[nodes] @ table / np.sqrt(max(seen, 1e-12)) for matrix, table, seen in scaled]
+        errors.append(left_out_error(np.concatenate(columns, 1).astype(np.float64), wanted))
+    return _POWERS[int(np.argmin(errors))]
+
+
+def left_out_error(columns: np.ndarray, wanted: np.ndarray) -> float:
+    """The mean square of e over rows and targets (n, C), for the best penalty."""
+    centred = columns - columns.mean(0)
+    values, vectors = np.linalg.eigh(centred @ centred.T)
+    seen, found = np.maximum(values, 0.0), vectors.T @ wanted
+    errors = []
+    for penalty in _PENALTIES:
+        kept = seen / (seen + penalty)
+        own = np.square(vectors) @ kept
+        errors.append(np.square((wanted - vectors @ (kept[:, None] * found)) / (1.0 - own)[:, None]).mean())
+    return float(min(errors))
 
 
 def _log_sizes(graph: Graph) -> Tensor:

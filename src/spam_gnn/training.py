@@ -80,7 +80,8 @@ def fit(
     check_trainable(graph, config)
     if state is None:
         model.begin(graph, seed)
-        state = TrainState(learning_rate=config.learning_rate * batches.rate)
+        rate = batches.rate if model.training_parts(graph) == 1 else batches.shorter
+        state = TrainState(learning_rate=config.learning_rate * rate)
     optimiser = optimiser or make_optimiser(model, config)
     feed = make_feed(model, graph, batches, seed, team)
     loss = team.share(model)

@@ -20,6 +20,9 @@ from spam_gnn.training import TrainConfig
 
 FORMAT = 1  # of the canonical text; raised when a field is added that old hashes do not know
 HASH_LENGTH = 16
+# Settings of SpaM that came later, and what they were before there was a name for them: left out of the canonical text then, so
+# that a run that they do not concern keeps its name. Records of runs that they do concern were taken out and made again.
+_LATER: dict[str, Any] = {"position_power": 0.0, "cells": 8}
 
 
 @dataclass(frozen=True)
@@ -114,7 +117,8 @@ class RunSpec:
 
 def canonical(value: Mapping[str, Any]) -> str:
     """The one text of a spec: sorted keys, no spaces, without the seed, which has a place of its own in the store."""
-    rest = {key: entry for key, entry in value.items() if key != "seed"}
+    named = {key: entry for key, entry in value["settings"].items() if key not in _LATER or entry != _LATER[key]}
+    rest = {**{key: entry for key, entry in value.items() if key != "seed"}, "settings": named}
     return json.dumps({"format": FORMAT, **rest}, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 

@@ -14,6 +14,7 @@ from torch_geometric.loader import NodeLoader
 from spam_gnn.contract import NodeModel
 from spam_gnn.errors import BadInput
 from spam_gnn.graph import Graph
+from spam_gnn.loading.cells import CellFeed
 from spam_gnn.loading.clusters import Clusters
 from spam_gnn.loading.cut import Chosen, Whole
 from spam_gnn.loading.feed import Feed, Piece, Tally, Validation, WholeFeed
@@ -37,7 +38,8 @@ def make_feed(model: NodeModel, graph: Graph, config: BatchConfig, seed: int, te
     """The feed a configuration names."""
     check_feed(model, graph, config, team)
     if config.kind == "whole":
-        return WholeFeed(model, graph)
+        cells = model.training_parts(graph)
+        return CellFeed(model, graph, cells) if cells > 1 else WholeFeed(model, graph)
     whole = Whole.of(model.structure(graph), model.node_columns(graph))
     if config.kind == "clusters":
         return ClusterFeed(whole, config, seed, team)

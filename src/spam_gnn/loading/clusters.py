@@ -41,7 +41,11 @@ class Clusters:
         if count > 1:
             _, found = pymetis.part_graph(count, pymetis.CSRAdjacency(around.pointer, around.neighbour))
             labels = np.asarray(found, dtype=np.int64)
-        part = torch.from_numpy(labels)
+        return Clusters.with_labels(around, torch.from_numpy(labels), count)
+
+    @staticmethod
+    def with_labels(around: Neighbourhoods, part: Tensor, count: int) -> Clusters:
+        """Parts 0 .. count - 1 by the number of each node's part."""
         sizes = torch.bincount(part, minlength=count)
         pointer = torch.cat([sizes.new_zeros(1), sizes.cumsum(0)])
         return Clusters(around, part, torch.argsort(part, stable=True), pointer)
