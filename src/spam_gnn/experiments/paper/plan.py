@@ -18,8 +18,9 @@ BUDGET_SENTENCE = (
     "Every system has the same budget: at most 200 epochs, stopped after 60 without a better validation accuracy, its own "
     "default settings, no tuning per dataset; the epoch is chosen on validation nodes and the test nodes are read once. "
     "SpaM trains three networks within that budget, four where features are few, of which those that hear messages may go over "
-    "the graph twice in an epoch where labels are few; validation nodes also decide how they are mixed and how far each learns "
-    "from its own guesses."
+    "the graph twice in an epoch where labels are few; where features are few and labels many (Minesweeper) an epoch is up to "
+    "eight steps, each on a part of the graph, which the other systems take whole in one; validation nodes also decide how "
+    "networks are mixed and how far each learns from its own guesses."
 )
 
 
