@@ -10,6 +10,7 @@ from spam_gnn.baselines.registry import find
 from spam_gnn.experiments.paper import table_tuned
 from spam_gnn.experiments.paper.plan import table_run
 from spam_gnn.experiments.paper.table_tuned import render, specs, tuned_of
+from spam_gnn.experiments.spec import without_later
 from spam_gnn.experiments.tune import TuneBudget, best, follow, trial_specs
 
 pytest.importorskip("optuna", reason="the extra `tune` is not installed")
@@ -58,9 +59,21 @@ def test_rounds_end_with_the_choice_of_tune_on_all_draws(two_systems):
         assert not waiting
         found = tuned_of(model, "texas", [store.read(spec) for spec in specs(store)])
         chosen = trial_specs(find(model), "texas", best(trials).settings, table_tuned.BUDGET)[0].to_json()
-        assert found.trial.settings == {"settings": chosen["settings"], "train": chosen["train"]}
+        assert found.trial.settings == {"settings": without_later(chosen["settings"]), "train": chosen["train"]}
         assert found.trial.settings["settings"]["dropout"] >= table_run("texas", model, 0, 0).settings.dropout
         assert len(found.values) == len(found.default_values) == 5
+
+
+def test_records_that_lack_a_later_setting_are_of_the_same_tuning(two_systems):
+    store = MadeUp()
+    rounds_of(store)
+    records = [store.read(spec) for spec in specs(store)]
+    found = tuned_of("spam", "texas", records)
+    for record in records[: len(records) // 3]:  # as an earlier version wrote them
+        for name in ("position_power", "cells"):
+            record["spec"]["settings"].pop(name, None)
+    assert found is not None
+    assert tuned_of("spam", "texas", records) == found
 
 
 def test_the_loss_that_validation_hides_is_shown(two_systems):

@@ -115,10 +115,14 @@ class RunSpec:
         return f"{self.dataset}{disturbed} {self.model} split {self.split} seed {self.seed}"
 
 
+def without_later(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings as records of before and after a field was added both have them."""
+    return {key: entry for key, entry in settings.items() if key not in _LATER or entry != _LATER[key]}
+
+
 def canonical(value: Mapping[str, Any]) -> str:
     """The one text of a spec: sorted keys, no spaces, without the seed, which has a place of its own in the store."""
-    named = {key: entry for key, entry in value["settings"].items() if key not in _LATER or entry != _LATER[key]}
-    rest = {**{key: entry for key, entry in value.items() if key != "seed"}, "settings": named}
+    rest = {**{key: entry for key, entry in value.items() if key != "seed"}, "settings": without_later(value["settings"])}
     return json.dumps({"format": FORMAT, **rest}, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 

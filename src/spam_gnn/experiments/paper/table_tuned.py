@@ -18,7 +18,7 @@ from spam_gnn.experiments.paper.comparison import OURS
 from spam_gnn.experiments.paper.labelled import Spread, accuracy, draws_of
 from spam_gnn.experiments.paper.plan import EQUAL_BUDGET, present, table_run, title
 from spam_gnn.experiments.provenance import measured_with
-from spam_gnn.experiments.spec import RunSpec
+from spam_gnn.experiments.spec import RunSpec, without_later
 from spam_gnn.experiments.store import Record, RunStore
 from spam_gnn.experiments.study import Study, StudyResult
 from spam_gnn.experiments.tune import Trial, TuneBudget, best, follow, trial_of, trial_specs
@@ -88,7 +88,7 @@ def _ok(record: Record | None) -> bool:
 
 def _settings(spec: Mapping[str, Any]) -> str:
     """Settings and training of a run as one text, by which runs of the same choice are found."""
-    return json.dumps({"settings": spec["settings"], "train": spec["train"]}, sort_keys=True)
+    return json.dumps({"settings": without_later(spec["settings"]), "train": spec["train"]}, sort_keys=True)
 
 
 def render(records: Sequence[Record]) -> StudyResult:
