@@ -24,7 +24,7 @@ _ROOTS = "roots of singular values in positions, always"
 _PLACED = "chameleon-filtered"  # positions join, and labels do not always choose roots
 DATASETS = (
     "texas", "cornell", "wisconsin", "chameleon-filtered", "cora", "citeseer", "cora-metattack:0.25", "minesweeper",
-    "chameleon",
+    "chameleon", "squirrel-filtered",
 )  # fmt: skip
 CHANGES: dict[str, dict[str, Any]] = {
     WHOLE: {},
@@ -63,6 +63,7 @@ _SOME = {
     "minesweeper": (WHOLE, "the judging network alone", _FEW, _WHOLE_GRAPH, "no posterior", "paper preset"),
     "chameleon": (WHOLE, "the judging network alone", "no network without messages", "no trusting network", "no posterior",
                   "no belief propagation", "no position", "in-edges alone", "in- and out-edges apart", "paper preset"),
+    "squirrel-filtered": (WHOLE, "the judging network alone", "no position", _ROOTS, "paper preset"),
 }  # fmt: skip
 
 
