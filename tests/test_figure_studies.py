@@ -91,13 +91,13 @@ def test_records_are_rendered_where_no_file_is(name, measured, monkeypatch):
     assert (found.markdown, found.tables, found.verdict) == (wanted.markdown, wanted.tables, wanted.verdict)
 
 
-def test_what_a_part_is_worth_is_paired_by_split(measured, monkeypatch, everything_present):
-    monkeypatch.setattr(table_ablation, "DRAWS", 3)
+def test_what_a_part_is_worth_is_paired_by_split(measured, everything_present):
     specs = table_ablation.specs(None)
     wanted = [(data, change) for data in table_ablation.DATASETS for change in table_ablation.CHANGES
               if table_ablation.concerns(change, data)]  # fmt: skip
-    again = [pair for pair in wanted if pair[0] not in table_ablation._ONCE]
-    assert len(specs) == len(set(specs)) == len(wanted) + 2 * len(again)
+    again = [data for data, _ in wanted if data not in table_ablation._ONCE]
+    often = [data for data in again if data in table_ablation._SMALL]
+    assert len(specs) == len(set(specs)) == len(wanted) + len(again) + 4 * len(often)
     assert {change for _, change in wanted} == set(table_ablation.CHANGES)
     assert {change for some in table_ablation._SOME.values() for change in some} <= set(table_ablation.CHANGES)
     assert [spec.dataset for spec in specs][: len(wanted)] == [data for data, _ in wanted]  # one draw of each before the second
