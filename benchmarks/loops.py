@@ -14,7 +14,7 @@ from spam_gnn.experiments.speed import WIDTH, graph_named
 from spam_gnn.kernels.signed import Coding, squares_of, thread_tables
 from spam_gnn.randomness import stream
 
-CASES = ((3, 1), (3, 4), (0, 1))  # coder steps, samples with common inputs
+CASES = ((3, 1), (3, 4), (0, 1), (0, 4))  # coder steps, samples with common inputs
 PRESENT, REPEATS = 0.3, 12  # share of messages that a sample has, half of them of each sign
 
 
