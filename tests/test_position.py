@@ -11,7 +11,7 @@ from spam_gnn.baselines.base import Shape
 from spam_gnn.baselines.registry import find
 from spam_gnn.graph import Graph
 from spam_gnn.model import POSITION
-from spam_gnn.position import _PENALTIES, SIZES, Position, PositionShape, left_out_error
+from spam_gnn.position import SIZES, Position, PositionShape
 from spam_gnn.training import TrainConfig, fit
 
 
@@ -52,22 +52,6 @@ def test_columns_are_the_leading_part_of_the_adjacency(directed, power):
         gram = expected @ expected.T
         np.testing.assert_allclose(found @ found.T * ratio, gram, atol=0.02 * np.abs(gram).max())
         assert np.square(found).sum(1).mean() == pytest.approx(9.0, rel=1e-4)
-
-
-def test_the_error_of_labels_left_out_is_that_of_fits_without_them():
-    draws = np.random.default_rng(0)
-    columns, wanted = draws.standard_normal((12, 5)), draws.standard_normal((12, 2))
-    columns -= columns.mean(0)
-    errors = []
-    for penalty in _PENALTIES:
-        missed = []
-        for i in range(12):
-            rest = np.arange(12) != i
-            x = columns[rest]
-            weight = np.linalg.solve(x.T @ x + penalty * np.eye(5), x.T @ wanted[rest])
-            missed.append(wanted[i] - columns[i] @ weight)
-        errors.append(np.square(missed).mean())
-    assert left_out_error(columns, wanted) == pytest.approx(min(errors), rel=1e-9)
 
 
 def crowds_or_partners(n=200, *, partners):

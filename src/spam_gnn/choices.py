@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-Scaling = Literal["auto", "row", "standardise", "none"]  # of features
+Scaling = Literal["auto", "row", "together", "standardise", "none"]  # of features
 PositionMode = Literal["auto", "on", "off"]
 Aggregate = Literal["plain", "normalised"]
 GammaMode = Literal["fixed", "learned"]

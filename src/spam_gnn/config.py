@@ -44,7 +44,7 @@ class SpaMConfig:
     hidden: int = 64
     layers: int = 2
     encoder: bool = True  # H0 = relu(X W); the paper starts from H0 = X
-    scaling: Scaling = "auto"  # of features: rows of counts get norm one, other columns are standardised
+    scaling: Scaling = "auto"  # of features: counts by row or all together, other columns standardised (contract.FeatureScaler)
     dropout: float = 0.5
     norm: Norm = "none"  # layer norm makes the network surer than it is right (docs/trials.md)
     residual: bool = False  # H + layer(H)
@@ -61,6 +61,7 @@ class SpaMConfig:
     deep_layers: int = 10
     deep_dropout: float = 0.2
     cells: int = 8  # parts, drawn anew each epoch, that it is trained on one after the other, at most (loading/cells.py)
+    deep_told: bool = True  # it hears the labels of context nodes beside their features, and learns from the other labels
     # sparse signed layer
     coder: str = "uniform"  # exact, unrolled, amortised, uniform (why this one: docs/trials.md)
     coder_steps: int = 3
@@ -79,7 +80,7 @@ class SpaMConfig:
     belief_rounds: int = 2
     noise_quantile: float = 0.25
     posterior_gradient: float = 0.1  # share of the class loss's gradient that reaches the posterior; 0 cuts it off
-    belief_input: bool = True  # the posterior's class beliefs (context labels among them) join the features
+    belief_input: bool = True  # the posterior's class beliefs (context labels among them) join the features, if it has any
     context: float = 0.5  # share of training labels shown to the posterior each epoch; 1.0 shows all
     signs: SignMode = "sample"
     use_sign: bool = True
@@ -144,7 +145,9 @@ class SpaMConfig:
         shallow = [] if self.posterior == "none" else [self.trusting(layers) for layers in self.trusted]
         if not self.has_deep(num_features):
             return shallow
-        return [*shallow, replace(self.trusting(self.deep_layers), norm="columns", dropout=self.deep_dropout)]
+        told = self.deep_told and 0.0 < self.context < 1.0  # some labels to hear, and some to learn from
+        deep = self.trusting(self.deep_layers)
+        return [*shallow, replace(deep, norm="columns", dropout=self.deep_dropout, belief_input=told)]
 
     def of_features(self, num_features: int, rate: float) -> float:
         """At which rate features are dropped by a part that drops its hidden units at `rate`: few features, not at all."""
@@ -160,7 +163,7 @@ class SpaMConfig:
         nothing is drawn away."""
         return replace(
             self, posterior="none", layers=layers, encoder=self.encoder or layers == 0, residual=True, coder="uniform",
-            self_term=True, aggregate="normalised", gamma_mode="fixed",
+            self_term=True, aggregate="normalised", gamma_mode="fixed", belief_input=False,
         )  # fmt: skip
 
     def with_settings(self, settings: dict[str, Any]) -> SpaMConfig:

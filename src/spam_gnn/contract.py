@@ -11,49 +11,80 @@ from torch import Tensor, nn
 
 from spam_gnn.choices import Scaling
 from spam_gnn.errors import BadInput
-from spam_gnn.features import FeatureMatrix, column_moments, looks_like_counts
+from spam_gnn.features import FeatureMatrix, column_moments, looks_like_counts, rows_of
 from spam_gnn.graph import Graph
+from spam_gnn.left_out import asked_nodes, left_out_error, wanted_labels
 from spam_gnn.posterior.base import SignDistribution
 from spam_gnn.prediction import Prediction
 from spam_gnn.randomness import stream
+
+_MODES = {"none": 0, "row": 1, "standardise": 2, "together": 3}  # as they are kept with the weights
 
 
 class FeatureScaler(nn.Module):
     """How features are scaled: decided once, from the training graph, and stored with the weights.
 
-    `auto` divides rows of counts (nonnegative, mostly zero) by their norm and standardises the columns of anything else.
+    `row` divides rows by their norms; `together` divides all of them by one number, the root of their mean squared norm, so
+    that rows still say how large they are. `standardise` takes columns to mean zero and variance one. `auto` takes `row` for
+    counts (nonnegative, mostly zero) and `standardise` for anything else.
+
+    Args:
+        ask: whether `auto` asks the training labels if `together` suits counts better: if it predicts those that are left out
+            with a smaller error (`left_out.py`).
     """
 
-    def __init__(self, num_features: int, kind: Scaling = "auto") -> None:
+    def __init__(self, num_features: int, kind: Scaling = "auto", *, ask: bool = False) -> None:
         super().__init__()
-        self.num_features, self.kind = num_features, kind
+        self.num_features, self.kind, self.ask = num_features, kind, ask
         self.register_buffer("shift", torch.zeros(num_features))
         self.register_buffer("scale", torch.ones(num_features))
-        self.register_buffer("mode", torch.tensor(0, dtype=torch.int64))  # 0 none, 1 rows, 2 columns
+        self.register_buffer("mode", torch.tensor(_MODES["none"], dtype=torch.int64))
 
-    def learn(self, graph: Graph) -> None:
+    def learn(self, graph: Graph, seed: int) -> None:
         kind = self.kind
         if kind == "auto":
-            kind = "row" if looks_like_counts(graph.x) else "standardise"
-        self.get_buffer("mode").fill_({"none": 0, "row": 1, "standardise": 2}[kind])
+            kind = "standardise" if not looks_like_counts(graph.x) else _better_for_counts(graph, seed) if self.ask else "row"
+        self.get_buffer("mode").fill_(_MODES[kind])
         if kind == "standardise":
             mean, spread = column_moments(graph.x)
             self.get_buffer("shift").copy_(mean)
             self.get_buffer("scale").copy_(torch.where(spread > 1e-8, 1.0 / spread.clamp(min=1e-8), 0.0))
+        elif kind == "together":
+            self.get_buffer("scale").fill_(1.0 / _usual_norm(FeatureMatrix.of_rows(graph.x)))
 
     def forward(self, graph: Graph) -> Graph:
         if graph.num_features != self.num_features:
             raise BadInput(f"x: found {graph.num_features} features; this model was made for {self.num_features}")
-        return graph if int(self.get_buffer("mode")) == 0 else graph.with_features(self.scaled(graph.features))
+        return graph if int(self.get_buffer("mode")) == _MODES["none"] else graph.with_features(self.scaled(graph.features))
 
     def scaled(self, features: FeatureMatrix) -> FeatureMatrix:
         """Some nodes' features as the network sees them."""
         mode = int(self.get_buffer("mode"))
-        if mode == 0:
+        if mode == _MODES["none"]:
             return features
-        return features.row_scaled() if mode == 1 else features.column_scaled(
-            self.get_buffer("shift"), self.get_buffer("scale")
-        )  # fmt: skip
+        if mode == _MODES["row"]:
+            return features.row_scaled()
+        if mode == _MODES["together"]:
+            return features.times(float(self.get_buffer("scale")[0]))
+        return features.column_scaled(self.get_buffer("shift"), self.get_buffer("scale"))
+
+
+def _usual_norm(features: FeatureMatrix) -> float:
+    """The root of the mean squared norm of rows."""
+    return max(float(features.row_norms().double().square().mean().sqrt()), 1e-12)
+
+
+def _better_for_counts(graph: Graph, seed: int) -> Scaling:
+    """`together` where rows scaled so predict training labels left out with a smaller error, otherwise `row`."""
+    asked = asked_nodes(graph, seed)
+    wanted = wanted_labels(graph.y[asked])
+    if wanted is None:
+        return "row"
+    rows = FeatureMatrix.of_rows(rows_of(graph.x, asked))
+    ways: tuple[Scaling, ...] = ("row", "together")
+    columns = (rows.row_scaled(), rows.times(1.0 / _usual_norm(rows)))
+    errors = [left_out_error(scaled.to_dense().double().numpy(), wanted) for scaled in columns]
+    return ways[int(errors[1] < errors[0])]
 
 
 def batch_stream(graph: Graph, seed: int, epoch: int) -> torch.Generator:
@@ -70,10 +101,10 @@ class NodeModel(nn.Module, ABC):
     scaler: FeatureScaler
     takes_batches = False  # whether a batch of the graph can stand in for it: no table of all nodes, no spectrum, no distances
 
-    def begin(self, graph: Graph, seed: int) -> None:  # noqa: ARG002 - for models that need it
+    def begin(self, graph: Graph, seed: int) -> None:
         """Called once before the first epoch, with the graph as the user gave it. What is learned here must go into buffers or
         parameters, so that a resumed or saved model has it; it may read training labels only."""
-        self.scaler.learn(graph)
+        self.scaler.learn(graph, seed)
 
     def parameter_groups(self, weight_decay: float) -> list[dict[str, Any]]:
         """What Adam optimises: decay on weight matrices and none on biases, norms, gammas, penalties and compatibilities.

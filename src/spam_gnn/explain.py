@@ -9,6 +9,7 @@ import torch
 from spam_gnn.errors import BadInput
 from spam_gnn.graph import Graph
 from spam_gnn.model import SpaM
+from spam_gnn.network import told_beliefs
 from spam_gnn.posterior.base import ABSENT, NEGATIVE, POSITIVE
 
 
@@ -34,7 +35,7 @@ def explain_node(model: SpaM, graph: Graph, node: int, seed: int, samples: int =
     with torch.no_grad():
         outcome = model(prepared, prepared.train_mask, seed=seed, samples=samples)
         first = model.network.layers[0]
-        target, values = model.network.first_projections(prepared, outcome.distribution)
+        target, values = model.network.first_projections(prepared, told_beliefs(outcome.distribution))
         tables = []
         for way, messages in enumerate(model.network.neighbours(prepared)):
             local = outcome.signs.along(messages.edge)

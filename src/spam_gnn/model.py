@@ -15,7 +15,7 @@ from spam_gnn.errors import BadInput
 from spam_gnn.forward_only import serves
 from spam_gnn.graph import Graph
 from spam_gnn.kernels import compile_ahead
-from spam_gnn.network import POSITION, SignedNetwork
+from spam_gnn.network import POSITION, SignedNetwork, told_beliefs, told_labels
 from spam_gnn.objective import labelled_and_others, objective
 from spam_gnn.outcome import Outcome
 from spam_gnn.position import Position
@@ -86,12 +86,16 @@ class SpaM(NodeModel):
         )
         further = c.further(num_features)
         self.trusting = nn.ModuleList([
-            SignedNetwork(num_features, num_classes, settings, stream(seed, "trusting", place), position=width)
+            SignedNetwork(
+                num_features, num_classes, settings, stream(seed, "trusting", place),
+                position=width, hears_beliefs=settings.belief_input,
+            )
             for place, settings in enumerate(further)
         ])  # fmt: skip
         deep = [place == len(c.trusted) for place in range(len(further))]  # it joins after those that were asked for
         self.shares = Shares(("judged", *(_named(s.layers, deep=d) for s, d in zip(further, deep, strict=True))))
-        self.scaler = FeatureScaler(num_features, c.scaling)
+        # position says how large features are, and rows need not; a preset without it (`paper`) leaves labels unasked
+        self.scaler = FeatureScaler(num_features, c.scaling, ask=self.position is None and c.position == "auto")
 
     def prepare(self, graph: Graph) -> Graph:
         """Features scaled, direction of edges kept or dropped as configured; compiled code is made ready."""
@@ -148,20 +152,33 @@ class SpaM(NodeModel):
             graph, context, seed=seed, samples=self.config.samples, purpose="train", epoch=epoch, generator=generator
         )
         heeded = self.shares.get_buffer("heeded").tolist()
-        trusted = self._passes(graph, generator, heeded)
-        return objective(self.config, self.posterior, self.prior, graph, outcome, context, trusted, heeded).parts()
+        trusted = self._passes(graph, context, generator, heeded)
+        return objective(self.config, self.posterior, self.prior, graph, outcome, context, trusted, heeded, self.told).parts()
 
-    def _passes(self, graph: Graph, generator: torch.Generator, heeded: Sequence[float]) -> list[list[Tensor]]:
+    @property
+    def told(self) -> tuple[bool, ...]:
+        """Whether each trusting network is told the labels of context nodes."""
+        return tuple(network.encode_belief is not None for network in self.trusting)
+
+    def _passes(
+        self, graph: Graph, context: Tensor, generator: torch.Generator, heeded: Sequence[float]
+    ) -> list[list[Tensor]]:
         """(1, n, C) log p of each trusting network, as often as it goes over the graph: once where no guess of it is heeded."""
         observed, most = observed_signs(graph), self.config.passes(*labelled_and_others(graph))
+        shown = context & (graph.counted & ~context).any()  # none where the loss is taken on the context itself
+        labels = told_labels(graph.y, shown, self.num_classes)
         return [
-            [network(graph, None, observed, generator)[0] for _ in range(most if heard > 0.0 else 1)]
-            for network, heard in zip(self.trusting, heeded[1:], strict=True)
+            [network(graph, labels if told else None, observed, generator)[0] for _ in range(most if heard > 0.0 else 1)]
+            for network, told, heard in zip(self.trusting, self.told, heeded[1:], strict=True)
         ]
 
     def trusted(self, graph: Graph, signs: SignedGraphs, generator: torch.Generator | None) -> list[Tensor]:
         """(1, n, C) log p of each trusting network on the edges that `signs` has."""
-        return [network(graph, None, signs, generator)[0] for network in self.trusting]
+        labels = told_labels(graph.y, graph.train_mask, self.num_classes)
+        return [
+            network(graph, labels if told else None, signs, generator)[0]
+            for network, told in zip(self.trusting, self.told, strict=True)
+        ]
 
     @torch.no_grad()
     def readings(self, graph: Graph, seed: int, samples: int | None = None) -> tuple[Prediction, ...]:
@@ -200,9 +217,9 @@ class SpaM(NodeModel):
         if distribution is not None and serves(c) and fuses:
             (messages,) = network.neighbours(graph)
             signs = sign_table(distribution, graph, samples, seed, messages, per_pair=c.per_pair)
-            return Prediction.uniform(network.on_drawn(graph, distribution, signs))
+            return Prediction.uniform(network.on_drawn(graph, told_beliefs(distribution), signs))
         signs = self._used(drawn_signs(c, graph, distribution, samples, seed, "predict", 0))
-        return Prediction(network(graph, distribution, signs, None)[0], signs.log_weight)
+        return Prediction(network(graph, told_beliefs(distribution), signs, None)[0], signs.log_weight)
 
     def _used(self, signs: SignedGraphs) -> SignedGraphs:
         """The graphs as the layers see them: without the sign where it is not used, every present edge supports."""
@@ -242,5 +259,5 @@ class SpaM(NodeModel):
             count = samples or self.config.predict_samples
             signs = drawn_signs(self.config, graph, distribution, count, seed, purpose, epoch)
         signs = self._used(signs)
-        log_prob, norms = self.network(graph, distribution, signs, generator)
+        log_prob, norms = self.network(graph, told_beliefs(distribution), signs, generator)
         return Outcome(Prediction(log_prob, signs.log_weight), distribution, signs, norms)

@@ -31,6 +31,19 @@ POSITION = "position"  # under which a prepared graph holds its columns
 _HELD, _CACHED, _REUSED = 1 << 23, 1 << 20, 7 << 20
 
 
+def told_beliefs(distribution: SignDistribution | None) -> Tensor | None:
+    """(n, C): the class beliefs of a posterior that has any, without a gradient: they have a loss of their own, and the class
+    loss would make them fit the training nodes instead of the labels they stand for."""
+    if distribution is None or not distribution.node_logits:
+        return None
+    return torch.softmax(distribution.node_logits[-1].detach(), -1)
+
+
+def told_labels(y: Tensor, context: Tensor, classes: int) -> Tensor:
+    """(n, C): one at the label of each context node, zeros elsewhere."""
+    return nn.functional.one_hot(y.clamp(min=0), classes).to(torch.float32) * context.unsqueeze(1)
+
+
 class SignedNetwork(nn.Module):
     """H0 = relu(X W + b [+ beliefs W_b] [+ position W_p]), L layers `S2Conv`, and a linear classifier.
 
@@ -82,31 +95,31 @@ class SignedNetwork(nn.Module):
         return tuple(graph.messages(way) for way in directions_of(self.config))
 
     def forward(
-        self, graph: Graph, distribution: SignDistribution | None, signs: SignedGraphs, generator: torch.Generator | None
+        self, graph: Graph, told: Tensor | None, signs: SignedGraphs, generator: torch.Generator | None
     ) -> tuple[Tensor, Tensor]:
         """log p (K, n, C) on K signed graphs, and the code norms (L, K).
 
         Args:
             graph: prepared.
-            distribution: whose beliefs join the features, where the network hears of them.
+            told: (n, C) what each node is said to be, where the network hears of it (`told_beliefs`, `told_labels`).
             generator: of dropout masks while training; None at prediction.
         """
-        hidden = self.encode(graph.features, distribution, generator, graph.derived.get(POSITION))
+        hidden = self.encode(graph.features, told, generator, graph.derived.get(POSITION))
         if hidden is not None and not self.layers:  # no message is heard, and no code has a norm
             return self.classify(hidden, signs.count), hidden.new_zeros(1, signs.count)
         return self._pass_in_pieces(graph, hidden, signs, generator)
 
-    def on_drawn(self, graph: Graph, distribution: SignDistribution, signs: Tensor) -> Tensor:
+    def on_drawn(self, graph: Graph, told: Tensor | None, signs: Tensor) -> Tensor:
         """The same without a gradient for a table of drawn signs (m, K), where `forward_only.serves` the configuration."""
         (messages,) = self.neighbours(graph)
-        hidden = self.encode(graph.features, distribution, None, graph.derived.get(POSITION))
+        hidden = self.encode(graph.features, told, None, graph.derived.get(POSITION))
         assert hidden is not None
         return log_prob_on(self.layers, Classes(self.classify_weight, self.classify_bias), messages, hidden, signs)
 
     def encode(
         self,
         features: FeatureMatrix,
-        distribution: SignDistribution | None,
+        told: Tensor | None,
         generator: torch.Generator | None,
         position: Tensor | None = None,
     ) -> Tensor | None:
@@ -118,8 +131,8 @@ class SignedNetwork(nn.Module):
         if self.encode_weight is None or self.encode_bias is None:
             return None
         hidden = features.project(self.encode_weight, self.input_dropout, generator, self.encode_bias)
-        if self.encode_belief is not None and distribution is not None:  # added in place: an (n, hidden) less each time
-            hidden = hidden.addmm_(torch.softmax(distribution.node_logits[-1].detach(), -1), self.encode_belief)
+        if self.encode_belief is not None and told is not None:  # added in place: an (n, hidden) less each time
+            hidden = hidden.addmm_(told, self.encode_belief)
         if self.encode_position is not None:
             assert position is not None, "the graph was not prepared by this model"
             hidden = hidden.addmm_(dropped(position, self.config.position_dropout, generator), self.encode_position)
@@ -130,9 +143,9 @@ class SignedNetwork(nn.Module):
         weight = self.classify_weight.t().contiguous()  # few classes: so the products of its gradient are five times as fast
         return torch.log_softmax(nn.functional.linear(state, weight, self.classify_bias), -1).expand(samples, -1, -1)
 
-    def first_projections(self, graph: Graph, distribution: SignDistribution | None) -> tuple[Tensor, Tensor]:
+    def first_projections(self, graph: Graph, told: Tensor | None) -> tuple[Tensor, Tensor]:
         """Targets and values (1, n, d_val) of the first layer, the same for every sample; used by explanations."""
-        conv, hidden = self.layers[0], self.encode(graph.features, distribution, None, graph.derived.get(POSITION))
+        conv, hidden = self.layers[0], self.encode(graph.features, told, None, graph.derived.get(POSITION))
         if hidden is not None:
             return hidden @ conv.to_target, hidden @ conv.to_value
         return tuple(graph.features.project(w).unsqueeze(0) for w in (conv.to_target, conv.to_value))  # pyright: ignore

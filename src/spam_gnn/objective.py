@@ -104,13 +104,16 @@ def objective(
     context: Tensor,
     trusted: Sequence[Sequence[Tensor]] = (),
     heeded: Sequence[float] = (),
+    told: Sequence[bool] = (),
 ) -> Loss:
     """Loss of one forward pass. Targets are the training nodes whose label was not shown (all of them if all were).
 
     Args:
-        trusted: (1, n, C) log p of each pass of each trusting network, which are shown no labels and so learn from all of them.
+        trusted: (1, n, C) log p of each pass of each trusting network.
         heeded: how far what the judging and each trusting network guess of unlabelled nodes is learned from (`readings`); in
             full unless given.
+        told: whether each trusting network was told the labels of `context`; it learns from the other nodes, as the judging
+            network does, and all of them learn from every label unless given.
     """
     target = graph.counted & ~context
     if not bool(target.any()):
@@ -127,8 +130,9 @@ def objective(
         if isinstance(posterior, BeliefPosterior):
             evidence = -edges_per_label(graph) * posterior.edge_log_evidence(outcome.distribution, graph)
             lesson = heeded[0] * _lesson(outcome.distribution.node_logits, graph)
-    for passes, heard in zip(trusted, heeded[1:], strict=True):
-        each = [F.nll_loss(log_prob[0, graph.counted], graph.y[graph.counted]) for log_prob in passes]
+    for passes, heard, hears in zip(trusted, heeded[1:], told or [False] * len(trusted), strict=True):
+        nodes = target if hears else graph.counted
+        each = [F.nll_loss(log_prob[0, nodes], graph.y[nodes]) for log_prob in passes]
         trusting = trusting + torch.stack(each).mean()
         if len(passes) > 1:
             agreement = agreement + heard * unlabelled_share(*labelled_and_others(graph)) * disagreement(passes)

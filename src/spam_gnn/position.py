@@ -11,10 +11,8 @@ node that was not there in training adds nothing to the rows of others, and its 
 
 Small singular values tell who exactly a node's neighbours are, large ones to which crowd it belongs. With q = 1 rows are as far
 apart as those of A; q = 1/2 lets small ones speak up, which is right where a few neighbours decide. Which suits a graph is
-asked of its training labels: the q whose columns predict them with the smaller squared error, each label by a ridge regression
-on the others,
-
-    e_i = (y_i - (K (K + l I)^-1 y)_i) / (1 - (K (K + l I)^-1)_ii),    K = P P^T of the centred columns, l the best of a few.
+asked of its training labels: the q whose columns predict them, when each is left out, with the smaller squared error
+(`left_out.py`).
 """
 
 from __future__ import annotations
@@ -28,15 +26,14 @@ from torch import Tensor, nn
 
 from spam_gnn.features import FeatureMatrix
 from spam_gnn.graph import Graph
+from spam_gnn.left_out import asked_nodes, left_out_error, wanted_labels
 from spam_gnn.position_shape import SIZES, PositionShape
-from spam_gnn.randomness import node_uniforms, seed_for, stream
+from spam_gnn.randomness import stream
 
 _STRENGTH = 3.0  # of a row beside features whose rows have norm one (docs/trials.md)
 _ROUNDS = 4  # of the power iteration behind the singular vectors
 _SMALLEST = 1e-6  # singular value
 _POWERS = (0.5, 1.0)  # q that are tried
-_PENALTIES = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0)  # l, beside rows of mean square one
-_ASKED = 1024  # training labels that are asked, at most: the time grows with their cube
 
 
 class Position(nn.Module):
@@ -62,7 +59,8 @@ class Position(nn.Module):
         rows = _adjacency(graph, order)
         left, values, right = _singular(rows, self.shape.rank, seed)
         ways = [(rows, right), (rows.T.tocsr(), left)][: self.shape.ways]
-        power = self.power or _best_power(ways, values, *_asked(graph, order, seed))
+        asked = asked_nodes(graph, seed)
+        power = self.power or _best_power(ways, values, torch.argsort(order)[asked].numpy(), graph.y[asked])
         for way, (matrix, vectors) in enumerate(ways):
             table, seen = _scaled(matrix, vectors, values, power)
             self.get_buffer("directions")[way] = torch.from_numpy(table * (_STRENGTH / np.sqrt(max(seen, 1e-12)))).float()
@@ -109,21 +107,12 @@ def _scaled(
     return table, float(np.square(matrix @ table).sum(1).mean())
 
 
-def _asked(graph: Graph, order: Tensor, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Places in the given order of some training nodes, and their labels."""
-    train = graph.train_mask[order]
-    draw = node_uniforms(graph.identity, seed_for(seed, "asked"))[order].where(train, torch.inf)
-    chosen = torch.argsort(draw)[: min(int(train.sum()), _ASKED)]
-    return chosen.numpy(), graph.y[order][chosen].numpy()
-
-
 def _best_power(
-    ways: Sequence[tuple[scipy.sparse.csr_array, np.ndarray]], values: np.ndarray, nodes: np.ndarray, labels: np.ndarray
+    ways: Sequence[tuple[scipy.sparse.csr_array, np.ndarray]], values: np.ndarray, nodes: np.ndarray, labels: Tensor
 ) -> float:
     """The q whose columns predict labels left out best; the first where there is nothing to ask."""
-    wanted = np.eye(int(labels.max(initial=0)) + 1)[labels]
-    wanted = wanted - wanted.mean(0) if len(labels) else wanted
-    if len(labels) < 3 or not wanted.any():
+    wanted = wanted_labels(labels)
+    if wanted is None:
         return _POWERS[0]
     errors = []
     for power in _POWERS:
@@ -131,19 +120,6 @@ def _best_power(
         columns = [matrix[nodes] @ table / np.sqrt(max(seen, 1e-12)) for matrix, table, seen in scaled]
         errors.append(left_out_error(np.concatenate(columns, 1).astype(np.float64), wanted))
     return _POWERS[int(np.argmin(errors))]
-
-
-def left_out_error(columns: np.ndarray, wanted: np.ndarray) -> float:
-    """The mean square of e over rows and targets (n, C), for the best penalty."""
-    centred = columns - columns.mean(0)
-    values, vectors = np.linalg.eigh(centred @ centred.T)
-    seen, found = np.maximum(values, 0.0), vectors.T @ wanted
-    errors = []
-    for penalty in _PENALTIES:
-        kept = seen / (seen + penalty)
-        own = np.square(vectors) @ kept
-        errors.append(np.square((wanted - vectors @ (kept[:, None] * found)) / (1.0 - own)[:, None]).mean())
-    return float(min(errors))
 
 
 def _log_sizes(graph: Graph) -> Tensor:

@@ -93,7 +93,7 @@ class UnGSL(Network):
         if not self.settings.use_thresholds:
             return
         base = UnGSL(self.shape, replace(self.settings, use_thresholds=False), seed_for(seed, "base"))
-        base.scaler.learn(graph)
+        base.scaler.learn(graph, seed)
         prepared = base.prepare(graph)
         pretrain(base, prepared, self.settings.pretrain_epochs, 0.01, 5e-4, seed_for(seed, "pretrain"))
         base.eval()

@@ -18,6 +18,7 @@ from spam_gnn.configured import drawn_signs
 from spam_gnn.experiments.speed import WIDTH, Times, graph_named, take_turns, with_samples, work_named
 from spam_gnn.kernels.csr import gather_sum
 from spam_gnn.model import SpaM
+from spam_gnn.network import told_beliefs
 from spam_gnn.objective import objective
 from spam_gnn.posterior import context_mask
 from spam_gnn.randomness import stream
@@ -49,7 +50,7 @@ def parts_of_epoch(name: str, samples: int = 4, repeats: int = 7) -> dict[str, f
         generator, context = stream(0, "dropout", epoch), context_mask(prepared, 0.5, 0, epoch)
         q = timed("posterior", lambda g=generator, c=context: model.posterior(prepared, c, g))  # pyright: ignore
         signs = timed("draws", lambda e=epoch, d=q: drawn_signs(model.config, prepared, d, samples, 0, "train", e))
-        hidden = timed("encoder", lambda g=generator, d=q: model.network.encode(prepared.features, d, g))
+        hidden = timed("encoder", lambda g=generator, d=q: model.network.encode(prepared.features, told_beliefs(d), g))
         layers = hidden
         for place, conv in enumerate(model.network.layers):
             layers = timed(f"layer {place + 1}", lambda c=conv, h=layers, z=signs:

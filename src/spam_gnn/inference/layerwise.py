@@ -27,7 +27,7 @@ from spam_gnn.kernels.signed import heard_sums, squares_of
 from spam_gnn.layer import S2Conv
 from spam_gnn.loading.cut import Whole
 from spam_gnn.model import SpaM
-from spam_gnn.network import POSITION, SignedNetwork
+from spam_gnn.network import POSITION, SignedNetwork, told_beliefs, told_labels
 from spam_gnn.norms import ColumnNorm, Moments
 from spam_gnn.posterior import SignDistribution
 from spam_gnn.prediction import Prediction
@@ -102,14 +102,19 @@ class _Pass:
 
     def _encoded(self) -> Iterator[tuple[slice, FeatureMatrix, Tensor | None]]:
         """Chunks of nodes, their features, and H0 (1, chunk, hidden), or None where the first layer reads the features."""
-        distribution = self.signs.distribution
         for rows in node_ranges(self.graph.num_nodes):
             features = self.model.scaler.scaled(features_of(self.graph, rows))
-            here = None if distribution is None else SignDistribution(
-                distribution.log_prob[:0], tuple(logits[rows] for logits in distribution.node_logits)
-            )  # fmt: skip
             position = None if self.position is None else self.position[rows]
-            yield rows, features, self.network.encode(features, here, None, position)
+            yield rows, features, self.network.encode(features, self._told(rows), None, position)
+
+    def _told(self, rows: slice) -> Tensor | None:
+        """What the network is told of a chunk of nodes: the posterior's beliefs, or where it has no posterior labels."""
+        distribution = self.signs.distribution
+        if self.network.encode_belief is None:
+            return None
+        if distribution is None:
+            return told_labels(self.graph.y[rows], self.graph.train_mask[rows], self.model.num_classes)
+        return told_beliefs(SignDistribution(distribution.log_prob[:0], tuple(x[rows] for x in distribution.node_logits)))
 
     def _entering(self) -> tuple[_Entering, Tensor | None]:
         """What enters the first layer, shared by all samples, and H0 (1, n, hidden) where it is kept."""

@@ -30,6 +30,7 @@ from spam_gnn.baselines.registry import find
 from spam_gnn.features import FeatureMatrix
 from spam_gnn.graph import Graph
 from spam_gnn.model import SpaM
+from spam_gnn.network import told_beliefs
 from spam_gnn.perturb.base import budget_of, flipped, new_pairs, pair_keys
 from spam_gnn.perturb.gradient import attacker_labels, trained_gcn
 from spam_gnn.posterior import BeliefPosterior, SignDistribution
@@ -78,7 +79,7 @@ class _Layers(nn.Module):
     def forward(self, graph: Graph, distribution: SignDistribution, signs: SignedGraphs, present: SignedGraphs) -> Tensor:
         """(n, C): log p of the mixture of all readings; trusting networks see which edges are `present`."""
         model = self.model
-        found = [model.network(graph, distribution, signs, None)[0], *model.trusted(graph, present, None)]
+        found = [model.network(graph, told_beliefs(distribution), signs, None)[0], *model.trusted(graph, present, None)]
         return model.mixed([Prediction.uniform(log_prob) for log_prob in found]).log_marginal
 
 
