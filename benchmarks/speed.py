@@ -20,7 +20,7 @@ import numpy as np
 import torch
 
 from spam_gnn.experiments.speed import MODELS, NAMED, RANDOM, graph_named, measure, take_turns, work_named
-from spam_gnn.experiments.speed_parts import lasso_against_sklearn, parts_of_epoch, peak_memory, thread_gain
+from spam_gnn.experiments.speed_parts import epoch_alone, lasso_against_sklearn, parts_of_epoch, peak_memory, thread_gain
 from spam_gnn.files import make_folder, write_json
 from spam_gnn.resources import allowed_threads
 from table import HERE, commit, provenance
@@ -36,6 +36,7 @@ ABOUT = (
     "SpaM predicts with K = 8. Peak memory is that of a process of its own, libraries included. `python benchmarks/speed.py`"
 )
 HUB = ("star:1e6", "ring:1e6")
+GROWING = ("spam-k1", "spam-k4", "gat")
 
 
 def kept(name: str, job: Callable[[], Any]) -> Any:
@@ -90,17 +91,22 @@ def main_table(results: list[dict[str, Any]]) -> list[str]:
     return table(header, rows)
 
 
-def growth(results: list[dict[str, Any]]) -> str:
-    """The exponent of seconds in messages over the random graphs, by least squares on logarithms."""
+def growth(results: list[dict[str, Any]]) -> list[str]:
+    """The exponent of seconds in messages over the random graphs, by least squares on logarithms: each model in a process
+    of its own, and as the table above has them, where five models take turns and each finds the cache full of others' tables."""
     chosen = [f for f in results if f["graph"].startswith("random")]
     if len(chosen) < 2:
-        return "Growth: fewer than two random graphs measured."
+        return ["Growth: fewer than two random graphs measured.", ""]
     x = np.log([f["messages"] for f in chosen])
-    lines = []
-    for model in ("spam-k1", "spam-k4", "gat"):
-        y = np.log([f["models"][model]["train_seconds"] for f in chosen])
-        lines.append(f"{model} {np.polyfit(x, y, 1)[0]:.2f}")
-    return "Growth of an epoch in messages over the random graphs (exponent): " + ", ".join(lines) + "."
+    rows = []
+    for model in GROWING:
+        alone = [kept(f"alone-{f['graph']}-{model}", lambda g=f["graph"], m=model: epoch_alone(g, m)) for f in chosen]
+        turns = [f["models"][model]["train_seconds"] for f in chosen]
+        rows.append([model, *(f"{np.polyfit(x, np.log(y), 1)[0]:.2f}" for y in (alone, turns)),
+                     ", ".join(f"{seconds:.3g}" for seconds in alone)])  # fmt: skip
+    header = ("model", "in a process of its own", "taking turns", "seconds of an epoch in a process of its own")
+    about = "Growth of an epoch over the random graphs: seconds grow as messages to the power of"
+    return [about, "", *table(header, rows)]
 
 
 def picture(results: list[dict[str, Any]]) -> None:
@@ -128,7 +134,7 @@ def main(names: list[str]) -> None:
     lines = [
         "# Speed", "",
         ABOUT, "",
-        *main_table(results), growth(results), "", "![seconds per epoch against messages](speed.png)", "",
+        *main_table(results), *growth(results), "![seconds per epoch against messages](speed.png)", "",
         "## Parts of an epoch on squirrel (K = 4)", "",
         *table(("part", "seconds", "CSR products"), [[what, f"{s:.4f}", f"{s / unit:.1f}"] for what, s in parts.items()]),
         "## The exact coder against scikit-learn's Lasso in a loop over the nodes of squirrel", "",

@@ -117,18 +117,33 @@ def thread_gain(name: str, repeats: int = 7) -> dict[str, float]:
 
 def peak_memory(name: str, model: str, threads: int = 1) -> float:
     """Peak resident MiB of a fresh process that loads the graph, trains two epochs and predicts."""
+    return _in_fresh_process("peak_after", name, model, threads)
+
+
+def epoch_alone(name: str, model: str) -> float:
+    """CPU seconds of an epoch, the median of several, in a fresh process on one thread that nothing else takes turns in."""
+    return _in_fresh_process("epoch_here", name, model, 1)
+
+
+def _in_fresh_process(what: str, name: str, model: str, threads: int) -> float:
     code = (
         f"import json, torch; torch.set_num_threads({threads});"
-        f"from spam_gnn.experiments.speed_parts import run_once; print(json.dumps(run_once({name!r}, {model!r})))"
+        f"from spam_gnn.experiments.speed_parts import {what}; print(json.dumps({what}({name!r}, {model!r})))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     return float(json.loads(done.stdout.strip().splitlines()[-1]))
 
 
-def run_once(name: str, model: str) -> float:
+def peak_after(name: str, model: str) -> float:
     """What the process of :func:`peak_memory` does."""
     work = work_named(model, graph_named(name))
     work.epoch()
     work.epoch()
     work.predict()
     return peak_memory_mb()
+
+
+def epoch_here(name: str, model: str) -> float:
+    """What the process of :func:`epoch_alone` does; three epochs where one takes long."""
+    graph = graph_named(name)
+    return take_turns({model: work_named(model, graph).epoch}, 3 if graph.num_edges > 5_000_000 else 9, 30.0)[model].seconds

@@ -23,10 +23,12 @@ _SMALL = ("texas", "cornell", "wisconsin", "chameleon-filtered")  # six draws: r
 _ONCE = ("citeseer", "cora-metattack:0.25", "minesweeper", "chameleon")  # one draw: a run takes a minute and more
 _FEW, _WHOLE_GRAPH = "no rule for few features", "one step an epoch, on the whole graph"  # the same where features are many
 _ROOTS = "roots of singular values in positions, always"
+_UNTOLD, _ROWS = "deep network not told labels", "counts always scaled row by row"
+_ELSEWHERE = (_FEW, _WHOLE_GRAPH, _UNTOLD, _ROWS)  # changes that concern only datasets of `_SOME`
 _PLACED = "chameleon-filtered"  # positions join, and labels do not always choose roots
 DATASETS = (
     "texas", "cornell", "wisconsin", "chameleon-filtered", "cora", "citeseer", "cora-metattack:0.25", "minesweeper",
-    "chameleon", "squirrel-filtered",
+    "chameleon", "squirrel-filtered", "actor",
 )  # fmt: skip
 CHANGES: dict[str, dict[str, Any]] = {
     WHOLE: {},
@@ -37,6 +39,8 @@ CHANGES: dict[str, dict[str, Any]] = {
     "no agreement of passes": {"agreement_weight": 0.0},
     _FEW: {"few_features": 0},
     _WHOLE_GRAPH: {"cells": 1},
+    _UNTOLD: {"deep_told": False},
+    _ROWS: {"scaling": "row"},
     "no posterior": {"posterior": "none"},
     "likeliest signs instead of samples": {"signs": "hard"},
     "expected signs instead of samples": {"signs": "expected"},
@@ -62,16 +66,17 @@ CHANGES: dict[str, dict[str, Any]] = {
 }
 # runs of minutes: the changes that concern these datasets
 _SOME = {
-    "minesweeper": (WHOLE, "the judging network alone", _FEW, _WHOLE_GRAPH, "no posterior", "paper preset"),
+    "minesweeper": (WHOLE, "the judging network alone", _FEW, _WHOLE_GRAPH, _UNTOLD, "no posterior", "paper preset"),
     "chameleon": (WHOLE, "the judging network alone", "no network without messages", "no trusting network", "no posterior",
                   "no belief propagation", "no position", "in-edges alone", "in- and out-edges apart", "paper preset"),
     "squirrel-filtered": (WHOLE, "the judging network alone", "no position", _ROOTS, "paper preset"),
+    "actor": (WHOLE, "the judging network alone", "no network without messages", _ROWS, "no posterior", "paper preset"),
 }  # fmt: skip
 
 
 def concerns(change: str, dataset: str) -> bool:
     """Whether a change is tried on a dataset."""
-    everywhere = [name for name in CHANGES if name not in (_FEW, _WHOLE_GRAPH) and (name != _ROOTS or dataset == _PLACED)]
+    everywhere = [name for name in CHANGES if name not in _ELSEWHERE and (name != _ROOTS or dataset == _PLACED)]
     return change in _SOME.get(dataset, everywhere)
 
 
