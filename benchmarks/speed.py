@@ -93,7 +93,7 @@ def main_table(results: list[dict[str, Any]]) -> list[str]:
 
 def growth(results: list[dict[str, Any]]) -> list[str]:
     """The exponent of seconds in messages over the random graphs, by least squares on logarithms: each model in a process
-    of its own, and as the table above has them, where five models take turns and each finds the cache full of others' tables."""
+    of its own, and as the table above has them, where five models take turns and share the cache."""
     chosen = [f for f in results if f["graph"].startswith("random")]
     if len(chosen) < 2:
         return ["Growth: fewer than two random graphs measured.", ""]
