@@ -166,19 +166,20 @@ class SpaM(NodeModel):
         """(1, n, C) log p of each trusting network, as often as it goes over the graph: once where no guess of it is heeded."""
         observed, most = observed_signs(graph), self.config.passes(*labelled_and_others(graph))
         shown = context & (graph.counted & ~context).any()  # none where the loss is taken on the context itself
-        labels = told_labels(graph.y, shown, self.num_classes)
         return [
-            [network(graph, labels if told else None, observed, generator)[0] for _ in range(most if heard > 0.0 else 1)]
-            for network, told, heard in zip(self.trusting, self.told, heeded[1:], strict=True)
+            [network(graph, labels, observed, generator)[0] for _ in range(most if heard > 0.0 else 1)]
+            for network, labels, heard in zip(self.trusting, self._labels(graph, shown), heeded[1:], strict=True)
         ]
+
+    def _labels(self, graph: Graph, shown: Tensor) -> list[Tensor | None]:
+        """What each trusting network is told of every node: the labels that are shown, or nothing."""
+        labels = told_labels(graph.y, shown, self.num_classes) if any(self.told) else None
+        return [labels if told else None for told in self.told]
 
     def trusted(self, graph: Graph, signs: SignedGraphs, generator: torch.Generator | None) -> list[Tensor]:
         """(1, n, C) log p of each trusting network on the edges that `signs` has."""
-        labels = told_labels(graph.y, graph.train_mask, self.num_classes)
-        return [
-            network(graph, labels if told else None, signs, generator)[0]
-            for network, told in zip(self.trusting, self.told, strict=True)
-        ]
+        told = self._labels(graph, graph.train_mask)
+        return [network(graph, labels, signs, generator)[0] for network, labels in zip(self.trusting, told, strict=True)]
 
     @torch.no_grad()
     def readings(self, graph: Graph, seed: int, samples: int | None = None) -> tuple[Prediction, ...]:

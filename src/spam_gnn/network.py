@@ -41,7 +41,10 @@ def told_beliefs(distribution: SignDistribution | None) -> Tensor | None:
 
 def told_labels(y: Tensor, context: Tensor, classes: int) -> Tensor:
     """(n, C): one at the label of each context node, zeros elsewhere."""
-    return nn.functional.one_hot(y.clamp(min=0), classes).to(torch.float32) * context.unsqueeze(1)
+    rows = torch.nonzero(context).reshape(-1)
+    told = torch.zeros(len(y), classes, device=y.device)
+    told[rows, y[rows]] = 1.0
+    return told
 
 
 class SignedNetwork(nn.Module):
