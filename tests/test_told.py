@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
 
-from spam_gnn import SpaM, SpaMConfig, TrainConfig
+from spam_gnn import SpaM, SpaMClassifier, SpaMConfig, TrainConfig
 from spam_gnn.graph import Graph
 from spam_gnn.network import told_labels
 from spam_gnn.posterior import context_mask
@@ -91,3 +93,15 @@ def test_labels_of_neighbours_tell_what_features_do_not():
 
     assert accuracy(SMALL) > 0.9
     assert accuracy(replace(SMALL, deep_told=False)) < 0.75
+
+
+def test_what_was_kept_before_labels_were_told_still_predicts(tmp_path):
+    graph = partners()
+    settings = {"hidden": 8, "posterior_hidden": 8, "deep_layers": 2, "predict_samples": 2, "epochs": 2}
+    fitted = SpaMClassifier(**settings, deep_told=False, random_state=0).fit(graph)
+    fitted.save(tmp_path)
+    kept = json.loads((tmp_path / "estimator.json").read_text())
+    del kept["config"]["deep_told"]  # as it was written then
+    (tmp_path / "estimator.json").write_text(json.dumps(kept))
+    again = SpaMClassifier.load(tmp_path)
+    np.testing.assert_array_equal(again.predict_proba(graph), fitted.predict_proba(graph))

@@ -15,7 +15,7 @@ import torch
 import torch_geometric
 
 from spam_gnn.baselines.base import Shape
-from spam_gnn.baselines.registry import find, settings_from_json, tuples_from_json
+from spam_gnn.baselines.registry import find, settings_of_weights, tuples_from_json
 from spam_gnn.calibration import Calibration
 from spam_gnn.checkpoint import load_state, read_tensors, save_state, write_tensors
 from spam_gnn.contract import NodeModel
@@ -58,7 +58,7 @@ class RunSettings:
     def from_json(value: dict[str, Any]) -> RunSettings:
         name = value.get("name", "spam")  # folders from before there was a choice
         return RunSettings(
-            DataSource.from_json(value["source"]), settings_from_json(name, value["model"]), TrainConfig(**value["train"]),
+            DataSource.from_json(value["source"]), settings_of_weights(name, value["model"]), TrainConfig(**value["train"]),
             value["split"], value["seed"], value["calibrate"], name, BatchConfig(**tuples_from_json(value.get("batches", {}))),
         )  # fmt: skip
 

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from spam_gnn.baselines.base import Shape
-from spam_gnn.baselines.registry import find, settings_from_json, tuples_from_json
+from spam_gnn.baselines.registry import find, settings_of_weights, tuples_from_json
 from spam_gnn.calibration import Calibration
 from spam_gnn.checkpoint import read_tensors, write_tensors
 from spam_gnn.contract import NodeModel
@@ -93,7 +93,7 @@ def load_estimator(folder: Path) -> StoredEstimator:
     except (OSError, ValueError) as error:
         raise BadInput(f"{path}: cannot be read ({error}); save the estimator again") from None
     name = stored.get("name", "spam")
-    settings = settings_from_json(name, stored["config"])
+    settings = settings_of_weights(name, stored["config"])
     shape = Shape.stored(stored)
     model = find(name).make(shape, settings, 0)
     model.load_state_dict(read_tensors(folder / WEIGHTS)[0])

@@ -14,6 +14,7 @@ from spam_gnn.errors import BadInput, one_of
 from spam_gnn.graph import Graph
 
 _ADDED: dict[str, System] = {}
+_BEFORE: dict[str, dict[str, Any]] = {"spam": {"deep_told": False}}  # what was done before a setting had a name
 
 
 @cache
@@ -47,6 +48,11 @@ def find(name: str) -> System:
 def settings_from_json(name: str, stored: dict[str, Any]) -> Any:
     """The settings of a system as they were written."""
     return type(find(name).settings)(**tuples_from_json(stored))
+
+
+def settings_of_weights(name: str, stored: dict[str, Any]) -> Any:
+    """The settings that kept weights were made with: where one had no name yet, what was done before it had."""
+    return settings_from_json(name, {**_BEFORE.get(name, {}), **stored})
 
 
 def tuples_from_json(stored: dict[str, Any]) -> dict[str, Any]:
