@@ -1,4 +1,5 @@
 """`python benchmarks/speed.py [GRAPH ...]`: SpaM beside PyG's GCN and GAT, epoch and prediction; writes speed.md and speed.png.
+`python benchmarks/speed.py growth` prints how an epoch grows, each model in a process of its own.
 
 One process, one thread, models taking turns; medians with half the interquartile range. Further tables: the exact coder against
 scikit-learn, the parts of an epoch in units of one CSR product, threads, and a hub. Finished parts are kept in
@@ -91,21 +92,24 @@ def main_table(results: list[dict[str, Any]]) -> list[str]:
     return table(header, rows)
 
 
+def exponent(messages: list[int], seconds: list[float]) -> str:
+    """Of seconds in messages, by least squares on logarithms."""
+    return f"{np.polyfit(np.log(messages), np.log(seconds), 1)[0]:.2f}"
+
+
 def growth(results: list[dict[str, Any]]) -> list[str]:
-    """The exponent of seconds in messages over the random graphs, by least squares on logarithms: each model in a process
-    of its own, and as the table above has them, where five models take turns and share the cache."""
-    chosen = [f for f in results if f["graph"].startswith("random")]
-    if len(chosen) < 2:
-        return ["Growth: fewer than two random graphs measured.", ""]
-    x = np.log([f["messages"] for f in chosen])
-    rows = []
+    """How an epoch grows over the random graphs: each model in a process of its own, and as the table above has them (where it
+    has them), where five models take turns and share the cache."""
+    rows, found = [], {f["graph"]: f for f in results}
+    sizes = {name: int(graph_named(name).num_edges) for name in RANDOM}
     for model in GROWING:
-        alone = [kept(f"alone-{f['graph']}-{model}", lambda g=f["graph"], m=model: epoch_alone(g, m)) for f in chosen]
-        turns = [f["models"][model]["train_seconds"] for f in chosen]
-        rows.append([model, *(f"{np.polyfit(x, np.log(y), 1)[0]:.2f}" for y in (alone, turns)),
+        alone = [kept(f"alone-{name}-{model}", lambda n=name, m=model: epoch_alone(n, m)) for name in RANDOM]
+        turns = [found[f"random:{float(name.removeprefix('random:')):.0e}"]["models"][model]["train_seconds"]
+                 for name in RANDOM] if found else []  # fmt: skip
+        rows.append([model, exponent(list(sizes.values()), alone), exponent(list(sizes.values()), turns) if turns else "",
                      ", ".join(f"{seconds:.3g}" for seconds in alone)])  # fmt: skip
     header = ("model", "in a process of its own", "taking turns", "seconds of an epoch in a process of its own")
-    about = "Growth of an epoch over the random graphs: seconds grow as messages to the power of"
+    about = f"Growth of an epoch over {', '.join(RANDOM)}: seconds grow as messages to the power of"
     return [about, "", *table(header, rows)]
 
 
@@ -124,6 +128,9 @@ def picture(results: list[dict[str, Any]]) -> None:
 
 def main(names: list[str]) -> None:
     torch.set_num_threads(1)
+    if names == ["growth"]:
+        print("\n".join([*growth([]), provenance()]))
+        return
     results = [kept(name, lambda n=name: one_graph(n)) for name in names or [*NAMED, *RANDOM]]
     parts = kept("parts-squirrel", lambda: parts_of_epoch("squirrel"))
     coders = [kept(f"lasso-squirrel-{count}", lambda c=count: exact_on(c)) for count in (1, allowed_threads())]
@@ -134,7 +141,7 @@ def main(names: list[str]) -> None:
     lines = [
         "# Speed", "",
         ABOUT, "",
-        *main_table(results), *growth(results), "![seconds per epoch against messages](speed.png)", "",
+        *main_table(results), *(growth(results) if not names else []), "![seconds per epoch against messages](speed.png)", "",
         "## Parts of an epoch on squirrel (K = 4)", "",
         *table(("part", "seconds", "CSR products"), [[what, f"{s:.4f}", f"{s / unit:.1f}"] for what, s in parts.items()]),
         "## The exact coder against scikit-learn's Lasso in a loop over the nodes of squirrel", "",
