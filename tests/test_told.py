@@ -12,6 +12,7 @@ import torch
 from spam_gnn import SpaM, SpaMClassifier, SpaMConfig, TrainConfig
 from spam_gnn.graph import Graph
 from spam_gnn.network import told_labels
+from spam_gnn.objective import objective
 from spam_gnn.posterior import context_mask
 from spam_gnn.training import fit
 
@@ -75,6 +76,23 @@ def test_where_the_loss_is_taken_on_the_context_itself_nothing_is_told():
     prepared = model.prepare(graph)
     everything = deep_reading(model, prepared, prepared.train_mask)
     torch.testing.assert_close(everything, deep_reading(model, prepared, torch.zeros_like(prepared.train_mask)), atol=0, rtol=0)
+
+
+def test_a_network_learns_from_labels_it_was_not_told():
+    graph = partners()
+    model = model_on(graph)
+    prepared = model.prepare(graph)
+    context = context_mask(prepared, 0.5, 0, 0)
+    outcome = model(prepared, context, seed=0, samples=2)
+    passes = [torch.full((1, graph.num_nodes, 2), 0.5).log().requires_grad_(True) for _ in model.told]
+    loss = objective(
+        model.config, model.posterior, model.prior, prepared, outcome, context, [[p] for p in passes], [0.0] * 4, model.told
+    )
+    loss.trusted.backward()
+    learned_from = [p.grad[0].abs().sum(1) > 0 for p in passes]
+    everything = prepared.train_mask
+    assert [torch.equal(nodes, everything) for nodes in learned_from] == [True, True, False]
+    torch.testing.assert_close(learned_from[-1], everything & ~context)
 
 
 def test_told_labels_are_those_of_the_context():
