@@ -15,6 +15,7 @@ from spam_gnn.data.synthetic import csbm, digits
 from spam_gnn.errors import BadInput
 from spam_gnn.evaluation.metrics import cosine_auroc, noise_auroc, same_class_auroc
 from spam_gnn.graph import Graph
+from spam_gnn.kernels.belief import Terms
 from spam_gnn.loading.cut import Whole
 from spam_gnn.model import SpaM
 from spam_gnn.objective import edges_per_label
@@ -30,6 +31,7 @@ from spam_gnn.posterior import (
     context_mask,
 )
 from spam_gnn.posterior.base import edge_evidence
+from spam_gnn.posterior.belief import _boost
 from spam_gnn.posterior.prior import labelled_pair_prior
 from spam_gnn.randomness import stream
 from spam_gnn.training import TrainConfig, fit
@@ -65,7 +67,8 @@ def test_no_posterior_reads_a_label_outside_its_context():
 def test_belief_posterior_is_the_average_over_believed_classes():
     """rounds = 0 against the sum over class pairs written out with loops."""
     graph = tiny_graph(2)
-    posterior = BeliefPosterior(graph.num_features, graph.num_classes, BeliefConfig(hidden=8, rounds=0), stream(1, "t"))
+    config = BeliefConfig(hidden=8, rounds=0, verdict="evidence")
+    posterior = BeliefPosterior(graph.num_features, graph.num_classes, config, stream(1, "t"))
     with torch.no_grad():
         posterior.compatibility.copy_(torch.randn(3, 3))
         result = posterior(graph, graph.train_mask)
@@ -74,8 +77,8 @@ def test_belief_posterior_is_the_average_over_believed_classes():
         for i in torch.nonzero(graph.train_mask).reshape(-1).tolist():
             belief[i] = 0.02 / 3
             belief[i, graph.y[i]] += 0.98
-        weights = posterior._sign_weights(belief.log(), graph)
-        boost = posterior._boost(edge_evidence(graph))
+        weights, _ = posterior._sign_weights(belief.log(), graph)
+        boost = _boost(posterior._rest(edge_evidence(graph)))
         for e, (j, i) in enumerate(graph.edge_index.t().tolist()):
             raw = torch.zeros(3)
             for s in range(3):
@@ -84,6 +87,29 @@ def test_belief_posterior_is_the_average_over_believed_classes():
                         raw[s] += belief[i, c] * weights[s, c, d] * belief[j, d]
             raw = raw * boost[:, e]
             torch.testing.assert_close(result.probability[e], raw / raw.sum(), atol=1e-4, rtol=1e-3)
+
+
+@pytest.mark.parametrize("rounds", [1, 2])
+def test_a_verdict_asks_beliefs_alone_with_one_weight_of_support(rounds):
+    """On a single edge no end has heard anything else: what they believe from the start is summed over all pairs of classes."""
+    two = Graph.build(torch.randn(2, 3), torch.tensor([[0], [1]]), directed=False, num_classes=3)
+    for strength in (0.0, 3.0):  # of evidence, which the verdict does not ask
+        posterior = BeliefPosterior(3, 3, BeliefConfig(hidden=4, rounds=rounds), stream(4, "t"))
+        with torch.no_grad():
+            posterior.compatibility.copy_(torch.tensor([[0.2, -0.3, 0.1], [0.4, 1.0, -0.5], [0.0, 0.3, 1.5]]))
+            result = posterior(two, torch.zeros(2, dtype=torch.bool))
+            log_u = torch.log_softmax(result.node_logits[0], -1)
+            posterior.evidence.fill_(strength)
+            found = posterior(two, torch.zeros(2, dtype=torch.bool)).probability[0]
+            (oppose, noise, support), chance = posterior._sign_weights(log_u, two)
+            frequent = [float(chance[c, c]) for c in range(3)]
+            one = sum(f * float(support[c, c]) for c, f in enumerate(frequent)) / sum(frequent)
+            raw, (first, second) = torch.zeros(3), log_u.exp()
+            for c in range(3):
+                for d in range(3):
+                    both = float(first[c] * second[d])
+                    raw += both * torch.tensor([float(oppose[c, d]), float(noise[c, d]), one if c == d else 0.0])
+        torch.testing.assert_close(found, raw / raw.sum(), atol=1e-5, rtol=1e-4)
 
 
 def test_a_cavity_belief_has_not_heard_the_edge_it_judges():
@@ -96,10 +122,10 @@ def test_a_cavity_belief_has_not_heard_the_edge_it_judges():
     with torch.no_grad():
         posterior.witnesses.fill_(30.0)  # neighbours that all count in full: fewer of them must not make each count more
         log_u = torch.log_softmax(torch.randn(6, 3), -1)
-        weights, boost = posterior._sign_weights(log_u, path), torch.ones(3, path.num_edges)
-        cavity, _ = posterior._propagate(path, log_u, weights, boost)
+        heard_by = Terms(posterior._sign_weights(log_u, path)[0], torch.zeros(0))
+        cavity, _ = posterior._propagate(path, log_u, heard_by)
         without = type(graph).build(graph.x, torch.tensor([[0, 2, 3], [1, 3, 4]]), graph.y, directed=False, num_classes=3)
-        _, marginal = posterior._propagate(without, log_u, weights, torch.ones(3, without.num_edges))
+        _, marginal = posterior._propagate(without, log_u, heard_by)
     edge = path.edge_index.t().tolist().index([1, 2])  # 1 -> 2, judged at target 2 without hearing 1
     torch.testing.assert_close(cavity[0][:, path.pairs.of_edge[edge]], torch.softmax(marginal[2], -1), atol=1e-5, rtol=1e-4)
 
@@ -111,9 +137,9 @@ def test_many_neighbours_count_as_few_witnesses():
         star = Graph.build(torch.ones(leaves + 1, 2), ends, directed=False, num_classes=2)
         posterior = BeliefPosterior(2, 2, BeliefConfig(hidden=4, rounds=1, witnesses=witnesses), stream(0, "t"))
         log_u = torch.tensor([[0.5, 0.5], *[[0.8, 0.2]] * leaves]).log()
-        boost = torch.ones(3, star.num_edges)
         with torch.no_grad():
-            belief = posterior._propagate(star, log_u, posterior._sign_weights(log_u, star), boost)[1][0]
+            heard_by = Terms(posterior._sign_weights(log_u, star)[0], torch.zeros(0))
+            belief = posterior._propagate(star, log_u, heard_by)[1][0]
         return float(belief[0] - belief[1])
 
     full = moved(50, 1e9) / 50

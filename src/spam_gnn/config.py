@@ -18,6 +18,7 @@ from spam_gnn.choices import (
     PriorKind,
     Scaling,
     SignMode,
+    Verdict,
 )
 from spam_gnn.errors import BadInput, one_of
 from spam_gnn.settings import check_numbers
@@ -79,6 +80,7 @@ class SpaMConfig:
     posterior_dropout: float = 0.5
     belief_rounds: int = 2
     noise_quantile: float = 0.25
+    verdict: Verdict = "beliefs"  # edges are judged by refined beliefs alone, or by `evidence` once more (posterior/belief.py)
     posterior_gradient: float = 0.1  # share of the class loss's gradient that reaches the posterior; 0 cuts it off
     belief_input: bool = True  # the posterior's class beliefs (context labels among them) join the features, if it has any
     context: float = 0.5  # share of training labels shown to the posterior each epoch; 1.0 shows all
@@ -176,7 +178,7 @@ class SpaMConfig:
 _CHOICES = {
     "scaling": Scaling, "norm": Norm, "aggregate": Aggregate, "gamma_mode": GammaMode, "directions": Directions,
     "posterior": PosteriorKind, "signs": SignMode, "estimator": Estimator, "prior": PriorKind, "class_loss": ClassLoss,
-    "kernel": KernelName, "position": PositionMode,
+    "kernel": KernelName, "position": PositionMode, "verdict": Verdict,
 }  # fmt: skip
 
 PRESETS: dict[str, SpaMConfig] = {

@@ -32,8 +32,9 @@ def make_posterior(c: SpaMConfig, features: int, classes: int, generator: torch.
     if c.posterior == "belief":
         rate = c.posterior_dropout
         belief = BeliefConfig(
-            c.posterior_hidden, rate, c.of_features(features, rate), c.belief_rounds, noise_quantile=c.noise_quantile
-        )
+            c.posterior_hidden, rate, c.of_features(features, rate), c.belief_rounds, noise_quantile=c.noise_quantile,
+            verdict=c.verdict,
+        )  # fmt: skip
         return BeliefPosterior(features, classes, belief, generator)
     if c.posterior == "gcn":
         return GCNPosterior(features, classes, c.posterior_hidden, c.posterior_dropout, generator, c.kernel)

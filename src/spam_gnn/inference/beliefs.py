@@ -9,11 +9,11 @@ from torch import Tensor
 from spam_gnn.errors import BadInput
 from spam_gnn.inference.encoder import encoded_distribution
 from spam_gnn.inference.pieces import edge_ranges, features_of, node_ranges, reverse_of, scratch
-from spam_gnn.kernels.belief import Mirrored, propagate_into
+from spam_gnn.kernels.belief import Mirrored, Terms, propagate_into
 from spam_gnn.loading.cut import Whole
 from spam_gnn.model import SpaM
 from spam_gnn.posterior import BeliefPosterior, FixedPosterior, GCNPosterior, SignDistribution, SimilarityPosterior
-from spam_gnn.posterior.belief import _judged, _log_message
+from spam_gnn.posterior.belief import judged, log_message
 
 
 def sign_distribution(model: SpaM, whole: Whole) -> SignDistribution | None:
@@ -55,7 +55,7 @@ class _Beliefs:
         self.model, self.posterior, self.whole, self.graph = model, posterior, whole, whole.graph
         self.logits = self._feature_logits()
         self.prior = posterior._log_beliefs(self.logits, self.graph, self.graph.train_mask)  # (n, C)
-        self.weights = posterior._sign_weights(self.prior, self.graph)  # (3, C, C)
+        self.weights, self.chance = posterior._sign_weights(self.prior, self.graph)  # (3, C, C), (C, C)
         self.weight = posterior._weight(self.graph)  # (n,)
 
     def _feature_logits(self) -> Tensor:
@@ -82,7 +82,9 @@ class _Beliefs:
             pairs[done : done + len(chosen)] = chosen
             done += len(chosen)
         structure = Mirrored(graph.pointer, graph.edge_index[0], graph.edge_index[1], reverse, pairs[:done])
-        return propagate_into(scratch, structure, self.prior, self.weights, rest, self.weight, rounds)
+        heard_by = Terms(self.weights, rest)
+        judged_by = self.posterior._judged_by(heard_by, self.chance)
+        return propagate_into(scratch, structure, self.prior, heard_by, judged_by, self.weight, rounds)
 
     def _both_ways(self, rounds: int) -> tuple[Tensor, Tensor]:
         """The same of a directed graph, along whose edges both ends speak."""
@@ -91,8 +93,8 @@ class _Beliefs:
             belief, along, against = self._round(belief, along, against)
         return self._judged(belief, along, against), belief
 
-    def _boost(self, edges: slice) -> Tensor:
-        return self.posterior._boost(evidence_of(self.whole, edges))
+    def _heard_by(self, edges: slice) -> Terms:
+        return Terms(self.weights, self.posterior._rest(evidence_of(self.whole, edges)))
 
     def _round(self, belief: Tensor, along: Tensor | None, against: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
         """One turn of messages from all edges: beliefs (n, C), messages along them and against them, (m, C) each."""
@@ -100,11 +102,11 @@ class _Beliefs:
         onward, back = (scratch(graph.num_edges, classes) for _ in range(2))
         total, start = self.prior.clone(), torch.softmax(belief, 1)
         for edges in edge_ranges(graph.num_edges):
-            source, target, boost = *graph.edge_index[:, edges], self._boost(edges)
+            source, target, heard_by = *graph.edge_index[:, edges], self._heard_by(edges)
             speak = start[source].t() if against is None else _without(belief, source, against[edges])
             hear = start[target].t() if along is None else _without(belief, target, along[edges])
-            onward[edges] = (self.weight[target] * _log_message(speak, self.weights, boost)).t()
-            back[edges] = (self.weight[source] * _log_message(hear, self.weights, boost)).t()
+            onward[edges] = (self.weight[target] * log_message(speak, heard_by)).t()
+            back[edges] = (self.weight[source] * log_message(hear, heard_by)).t()
             total.index_add_(0, target, onward[edges])
             total.index_add_(0, source, back[edges])
         return total, onward, back
@@ -119,7 +121,7 @@ class _Beliefs:
                 first, second = start[target].t(), start[source].t()
             else:
                 first, second = _without(belief, target, along[edges]), _without(belief, source, against[edges])
-            log_q = _judged(first, second, self.weights, self._boost(edges)).t()
+            log_q = judged(first, second, self.posterior._judged_by(self._heard_by(edges), self.chance)).t()
             if self.graph.directed:
                 out[edges] = log_q
             else:

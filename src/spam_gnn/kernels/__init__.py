@@ -59,7 +59,7 @@ def compile_ahead(kernel: str, device: str = "cpu") -> None:
     if chosen(kernel, device) != "fused":
         return
     from spam_gnn.kernels.activation import dropped, relu_dropout
-    from spam_gnn.kernels.belief import Mirrored, mean_log_agreement, propagate
+    from spam_gnn.kernels.belief import Mirrored, Terms, mean_log_agreement, propagate
     from spam_gnn.kernels.conv import Activation, Weights, fused_layer
     from spam_gnn.kernels.divergence import mean_divergence
     from spam_gnn.kernels.draws import draw_table, gradient_of_draws, indicators_along, signs_along
@@ -87,7 +87,8 @@ def compile_ahead(kernel: str, device: str = "cpu") -> None:
     sparse_product(torch.tensor([0, 1]), torch.tensor([0]), sign[0], square)
     both, first = torch.tensor([0, 1]), torch.tensor([0])
     mirrored = Mirrored(torch.tensor([0, 1, 2]), both.flip(0), both, both.flip(0), first)
-    believed = propagate(mirrored, square.clone().requires_grad_(), torch.ones(3, 2, 2), bias, bias, 2)
+    terms = Terms(torch.ones(3, 2, 2), bias)
+    believed = propagate(mirrored, square.clone().requires_grad_(), terms, terms, bias, 2)
     (believed[0].sum() + believed[1].sum()).backward()
     mean_log_agreement(torch.stack([both, both.flip(0)]), first, square, square)
     relu_dropout(dropped(square, 0.5, dropping.generator) @ hidden[0], 0.5, dropping.generator).sum().backward()

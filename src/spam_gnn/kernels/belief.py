@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -34,19 +34,32 @@ class Mirrored:
     edge: Tensor
 
 
+class Terms(NamedTuple):
+    """What an edge means.
+
+    Args:
+        weights: (3, C, C), of the signs; noise has one for all pairs of classes, that of support is diagonal.
+        rest: (m,), a third of the evidence's factor for z = -1 and for z = 0; the three factors add up to 3. Empty: none.
+    """
+
+    weights: Tensor
+    rest: Tensor
+
+
 def propagate(
-    structure: Mirrored, log_u: Tensor, weights: Tensor, rest: Tensor, weight: Tensor, rounds: int
+    structure: Mirrored, log_u: Tensor, heard_by: Terms, judged_by: Terms, weight: Tensor, rounds: int
 ) -> tuple[Tensor, Tensor]:
     """log q (m, 3) of the edges and log beliefs (n, C) of the nodes after some rounds, see `posterior/belief.py`.
 
     Args:
         log_u: (n, C), log beliefs before anything is heard.
-        weights: (3, C, C), of the signs; noise has one for all pairs of classes, that of support is diagonal.
-        rest: (m,), a third of the evidence's factor for z = -1 and for z = 0; the three factors add up to 3.
+        heard_by: what an edge says to its ends.
+        judged_by: what its sign is judged by once beliefs are there.
         weight: (n,), how far a node believes each of its neighbours.
         rounds: at least 1.
     """
-    return _Propagate.apply(structure, log_u, weights, rest, weight, rounds)  # pyright: ignore[reportReturnType]
+    operands = (*heard_by, *judged_by, weight, rounds)
+    return _Propagate.apply(structure, log_u, *operands)  # pyright: ignore[reportReturnType]
 
 
 def mean_log_agreement(edge_index: Tensor, edges: Tensor, belief: Tensor, ratio: Tensor) -> Tensor:
@@ -85,11 +98,11 @@ class _MeanLogAgreement(torch.autograd.Function):
 
 @torch.no_grad()
 def propagate_into(
-    room: Callable[[int, int], Tensor], structure: Mirrored, log_u: Tensor, weights: Tensor, rest: Tensor, weight: Tensor,
+    room: Callable[[int, int], Tensor], structure: Mirrored, log_u: Tensor, heard_by: Terms, judged_by: Terms, weight: Tensor,
     rounds: int,
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
     """The same without a gradient, where what is kept of every edge goes to `room(m, columns)`, which may live on disk."""
-    passes, (n, classes), m = _Passes(structure, weights, rest, weight), log_u.shape, structure.source.numel()
+    passes, (n, classes), m = _Passes(structure, heard_by, judged_by, weight), log_u.shape, structure.source.numel()
     belief, heard, other = torch.softmax(log_u, 1), room(0, classes), None
     for _ in range(rounds):
         refined, into = log_u.new_empty(n, classes), room(m, classes) if other is None else other
@@ -103,12 +116,13 @@ def propagate_into(
 class _Passes:
     """The compiled passes over one graph, with the operands that all of them share."""
 
-    def __init__(self, structure: Mirrored, weights: Tensor, rest: Tensor, weight: Tensor) -> None:
-        s, (oppose, noise, support) = structure, weights.detach()
+    def __init__(self, structure: Mirrored, heard_by: Terms, judged_by: Terms, weight: Tensor) -> None:
+        s, (oppose, noise, support) = structure, heard_by.weights.detach()
         self.pointer, self.edge, self.reverse = array(s.pointer), array(s.edge), array(s.reverse)
-        self.source, self.target, self.rest, self.weight = array(s.source), array(s.target), array(rest), array(weight)
-        self.unlike, self.opposing = array(oppose + noise), array(oppose)  # evidence has one factor for the first two signs
-        self.noise, self.support = array(noise).dtype.type(noise[0, 0]), array(support.diagonal())
+        self.source, self.target, self.rest, self.weight = array(s.source), array(s.target), array(heard_by.rest), array(weight)
+        self.unlike, self.support = array(oppose + noise), array(support.diagonal())  # one factor for the first two signs
+        oppose, noise, support = judged_by.weights.detach()
+        self.judged = (array(judged_by.rest), array(oppose), array(noise).dtype.type(noise[0, 0]), array(support.diagonal()))
         self.size = self.source.size * oppose.shape[0] * (oppose.shape[0] + _COST)
 
     def rows(self, work: Callable[[int, int, int], None]) -> None:
@@ -125,35 +139,41 @@ class _Passes:
 
     def judge(self, belief: Any, heard: Any, out: Any) -> None:
         self.pairs(lambda _, a, b: belief_loops.judge_pairs(
-            a, b, self.edge, self.reverse, self.source, self.target, belief, self.weight, heard, self.rest, self.opposing,
-            self.noise, self.support, out,
+            a, b, self.edge, self.reverse, self.source, self.target, belief, self.weight, heard, *self.judged, out
         ))  # fmt: skip
 
 
 class _Sums:
-    """Gradients that add up over all edges, a table for each thread: of w_- + w_0, w_-, w_0, and the diagonal of w_+."""
+    """Gradients of weights that add up over all edges, a table for each thread: what is heard has w_- + w_0 (`table`) and the
+    diagonal of w_+, what is judged w_-, w_0 and that diagonal."""
 
     def __init__(self, classes: int) -> None:
         threads = max(1, torch.get_num_threads())
-        self.unlike, self.opposing = (np.zeros((threads, classes, classes)) for _ in range(2))
-        self.noise, self.support = np.zeros((threads, 1)), np.zeros((threads, classes))
+        self.table, self.noise = np.zeros((threads, classes, classes)), np.zeros((threads, 1))
+        self.support = np.zeros((threads, classes))
 
-    def of_weights(self, like: Tensor) -> Tensor:
-        unlike, opposing, noise, support = (
-            torch.from_numpy(t.sum(0)).to(like.dtype) for t in (self.unlike, self.opposing, self.noise, self.support)
-        )
-        absent = unlike.clone()
-        absent[0, 0] += noise[0]
-        return torch.stack([unlike + opposing, absent, support.diag()])
+    def _added(self, like: Tensor) -> tuple[Tensor, ...]:
+        return tuple(torch.from_numpy(t.sum(0)).to(like.dtype) for t in (self.table, self.noise, self.support))
+
+    def of_heard(self, like: Tensor) -> Tensor:
+        unlike, _, support = self._added(like)
+        return torch.stack([unlike, unlike, support.diag()])
+
+    def of_judged(self, like: Tensor) -> Tensor:
+        opposing, noise, support = self._added(like)
+        absent = torch.zeros_like(opposing)
+        absent[0, 0] = noise[0]
+        return torch.stack([opposing, absent, support.diag()])
 
 
 class _Propagate(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any, structure: Mirrored, log_u: Tensor, weights: Tensor, rest: Tensor, weight: Tensor, rounds: int
-    ) -> tuple[Tensor, Tensor]:
+        ctx: Any, structure: Mirrored, log_u: Tensor, weights: Tensor, rest: Tensor, judge: Tensor, judge_rest: Tensor,
+        weight: Tensor, rounds: int,
+    ) -> tuple[Tensor, Tensor]:  # fmt: skip
         keep, (n, classes), m = any(ctx.needs_input_grad), log_u.shape, structure.source.numel()
-        passes, prior = _Passes(structure, weights, rest, weight), array(log_u)
+        passes, prior = _Passes(structure, Terms(weights, rest), Terms(judge, judge_rest), weight), array(log_u)
         beliefs, heard = [torch.softmax(log_u.detach(), 1)], [fresh(0, classes, like=log_u)]
         for _ in range(rounds):
             beliefs.append(log_u.new_empty(n, classes))
@@ -165,26 +185,29 @@ class _Propagate(torch.autograd.Function):
         passes.judge(array(beliefs[-1]), array(heard[-1]), array(log_q))
         if keep:
             ctx.structure = structure
-            ctx.save_for_backward(log_u, weights, rest, weight, *beliefs, *heard)
+            ctx.save_for_backward(log_u, weights, rest, judge, judge_rest, weight, *beliefs, *heard)
         return log_q, beliefs[-1]
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        log_u, weights, rest, weight, *made = ctx.saved_tensors
+        log_u, weights, rest, judge, judge_rest, weight, *made = ctx.saved_tensors
         beliefs, heard = made[: len(made) // 2], made[len(made) // 2 :]
-        passes, sums = _Passes(ctx.structure, weights, rest, weight), _Sums(log_u.shape[1])
-        to_rest, to_weight, to_prior = torch.zeros_like(rest), torch.zeros_like(weight), torch.zeros_like(log_u)
+        passes = _Passes(ctx.structure, Terms(weights, rest), Terms(judge, judge_rest), weight)
+        of_heard, of_judged = _Sums(log_u.shape[1]), _Sums(log_u.shape[1])
+        to_rest, to_judge_rest = torch.zeros_like(rest), torch.zeros_like(judge_rest)
+        to_weight, to_prior = torch.zeros_like(weight), torch.zeros_like(log_u)
         to_belief, flows = gradients[1].clone(), fresh(*heard[-1].shape, like=log_u)
-        _judge_back(passes, sums, beliefs[-1], heard[-1], gradients[0], flows, to_rest)
+        _judge_back(passes, of_judged, beliefs[-1], heard[-1], gradients[0], flows, to_judge_rest)
         for turn in range(len(heard) - 1, 0, -1):
             _gather_back(passes, heard[turn], flows, to_belief, to_prior, to_weight)
             onward = fresh(*heard[turn].shape, like=log_u)
-            _hear_back(passes, sums, beliefs[turn - 1], heard[turn - 1], flows, onward, to_rest)
+            _hear_back(passes, of_heard, beliefs[turn - 1], heard[turn - 1], flows, onward, to_rest)
             flows, to_belief = onward, torch.zeros_like(to_belief)
         _sum_rows(passes, flows, to_belief)
         start = beliefs[0]  # probabilities: nothing was heard before the first round
         to_prior += start * (to_belief - (start * to_belief).sum(1, keepdim=True))
-        return None, to_prior, sums.of_weights(weights), to_rest, to_weight, None
+        judged = of_judged.of_judged(judge), to_judge_rest
+        return None, to_prior, of_heard.of_heard(weights), to_rest, *judged, to_weight, None
 
 
 def _judge_back(
@@ -192,8 +215,8 @@ def _judge_back(
 ) -> None:
     given, results = [array(t) for t in (belief, heard, to_log_q)], [array(t) for t in (to_heard, to_rest)]
     p.pairs(lambda t, a, b: belief_back.judge_pairs_back(
-        a, b, p.edge, p.reverse, p.source, p.target, given[0], p.weight, given[1], p.rest, p.opposing, p.noise, p.support,
-        given[2], *results, sums.opposing[t], sums.noise[t], sums.support[t],
+        a, b, p.edge, p.reverse, p.source, p.target, given[0], p.weight, given[1], *p.judged, given[2], *results, sums.table[t],
+        sums.noise[t], sums.support[t],
     ))  # fmt: skip
 
 
@@ -211,7 +234,7 @@ def _hear_back(
     given, results = [array(t) for t in (belief, before, flows)], [array(t) for t in (onward, to_rest)]
     p.rows(lambda t, a, b: belief_back.hear_rows_back(
         a, b, p.pointer, p.source, p.reverse, given[0], p.weight, given[1], p.rest, p.unlike, p.support, given[2], *results,
-        sums.unlike[t], sums.support[t],
+        sums.table[t], sums.support[t],
     ))  # fmt: skip
 
 

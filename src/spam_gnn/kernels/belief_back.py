@@ -199,8 +199,9 @@ def judge_pairs_back(
             for s in range(3):
                 flow[s, b] = flows[edges[0, b], s] + flows[edges[1, b], s]
         judgement_back(size, boost, like, flow, total)
-        for b in range(size):
-            to_rest[edges[0, b]] += total[b]
+        if to_rest.size > 0:
+            for b in range(size):
+                to_rest[edges[0, b]] += total[b]
         to_noise[0] += dot_of_three(ones, flow, 1, rows, 3, size)
         for c in range(classes):
             own = support[c]

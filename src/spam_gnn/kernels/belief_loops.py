@@ -122,14 +122,17 @@ def list_pairs(
     edge: Any, reverse: Any, source: Any, target: Any, rest: Any, heard: Any, start: int, size: int, edges: Any, ends: Any,
     boost: Any,
 ) -> None:  # fmt: skip
-    """Of some pairs: the edge that stands for each and its mirror image, the nodes that these arrive at, and `rest`.
+    """Of some pairs: the edge that stands for each and its mirror image, the nodes that these arrive at, and `rest`, a third
+    where there is no evidence.
 
     What was heard along the mirror images of the next block is asked for.
     """
+    even, third = rest.size == 0, boost.dtype.type(1.0 / 3.0)
     for b in range(size):
         ask_for_row(heard, reverse[edge[min(start + b + BLOCK, edge.size - 1)]], heard.shape[1])
         e = edge[start + b]
-        edges[0, b], edges[1, b], ends[0, b], ends[1, b], boost[b] = e, reverse[e], target[e], source[e], rest[e]
+        edges[0, b], edges[1, b], ends[0, b], ends[1, b] = e, reverse[e], target[e], source[e]
+        boost[b] = third if even else rest[e]
 
 
 @inlined

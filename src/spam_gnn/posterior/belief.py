@@ -17,6 +17,11 @@ where f_ij is label-free evidence (feature similarity, degrees); it speaks for o
 an opposing edge from a noise edge is the pair of classes. With `rounds` > 0 the beliefs b are refined by belief
 propagation over the same model; the belief of i used to judge the edge (i, j) is the *cavity* one, which has not heard j
 through that edge, so an edge never testifies for itself.
+
+Beliefs that were refined have heard the evidence of every edge, and compatible classes as often as r says. The verdict on an
+edge (`verdict="beliefs"`) therefore asks them alone: without f_ij once more, and with one weight of support for all classes,
+the mean of w_+(c, c) over chance pairs of one class, so that a pair of a rare class (whose r is large, being compared with
+chance) is no surer than one of a common class. `verdict="evidence"` judges by the equations as they stand.
 """
 
 from __future__ import annotations
@@ -27,12 +32,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from spam_gnn.choices import Verdict
 from spam_gnn.features import FeatureMatrix
 from spam_gnn.graph import Graph
 from spam_gnn.initial import glorot
 from spam_gnn.kernels import chosen
 from spam_gnn.kernels.activation import relu_dropout
-from spam_gnn.kernels.belief import Mirrored, mean_log_agreement, propagate
+from spam_gnn.kernels.belief import Mirrored, Terms, mean_log_agreement, propagate
 from spam_gnn.kernels.csr import edge_dot
 from spam_gnn.kernels.segments import segment_sum
 from spam_gnn.posterior.base import ABSENT, NEGATIVE, POSITIVE, SignDistribution, SignPosterior, edge_evidence, symmetrise
@@ -51,6 +57,7 @@ class BeliefConfig:
     known: float = 0.98  # how far a context label is trusted
     witnesses: float = 64.0  # where W starts: neighbours repeat each other, and all of them together count as at most W
     noise_quantile: float = 0.25  # eta is this quantile of r over class pairs, weighted by chance frequency
+    verdict: Verdict = "beliefs"  # what edges are judged by once beliefs are there: they alone, or all of the equations again
 
 
 class BeliefPosterior(SignPosterior):
@@ -77,17 +84,30 @@ class BeliefPosterior(SignPosterior):
     def forward(self, graph: Graph, context: Tensor, generator: torch.Generator | None = None) -> SignDistribution:
         logits = self._feature_logits(graph.features, generator)
         log_u = self._log_beliefs(logits, graph, context)
-        weights = self._sign_weights(log_u, graph)  # (3, C, C)
-        evidence, rounds = edge_evidence(graph), self.config.rounds
+        heard_by, judged_by = self._terms(log_u, graph, edge_evidence(graph))
+        rounds = self.config.rounds
         if rounds == 0:
-            return SignDistribution(self._judge_by_nodes(graph, log_u.exp(), weights, self._boost(evidence)), (logits,))
+            return SignDistribution(self._judge_by_nodes(graph, log_u.exp(), judged_by), (logits,))
         if chosen("auto", log_u.device) == "fused" and not graph.directed:
-            log_prob, marginal = propagate(mirrored(graph), log_u, weights, self._rest(evidence), self._weight(graph), rounds)
+            log_prob, marginal = propagate(mirrored(graph), log_u, heard_by, judged_by, self._weight(graph), rounds)
             return SignDistribution(log_prob, (logits, marginal))
-        boost = self._boost(evidence)
-        at_target, marginal = self._propagate(graph, log_u, weights, boost)
-        log_prob = self._judge_by_cavity(graph, at_target, weights, boost)
-        return SignDistribution(log_prob, (logits, marginal))
+        cavity, marginal = self._propagate(graph, log_u, heard_by)
+        return SignDistribution(self._judge_by_cavity(graph, cavity, judged_by), (logits, marginal))
+
+    def _terms(self, log_u: Tensor, graph: Graph, evidence: Tensor) -> tuple[Terms, Terms]:
+        """What edges with this evidence (m, 2) say to their ends, and what their signs are judged by."""
+        weights, chance = self._sign_weights(log_u, graph)
+        heard_by = Terms(weights, self._rest(evidence))
+        return heard_by, self._judged_by(heard_by, chance)
+
+    def _judged_by(self, heard_by: Terms, chance: Tensor) -> Terms:
+        """The verdict's terms: one weight of support, and evidence only where no message has carried it."""
+        if self.config.verdict == "evidence":
+            return heard_by
+        (oppose, noise, support), same = heard_by.weights, chance.diagonal()
+        one = (same * support.diagonal()).sum() / same.sum()
+        weights = torch.stack([oppose, noise, one * torch.eye(self.num_classes, dtype=one.dtype, device=one.device)])
+        return Terms(weights, heard_by.rest[:0] if self.config.rounds else heard_by.rest)
 
     def _feature_logits(self, features: FeatureMatrix, generator: torch.Generator | None) -> Tensor:
         """(n, C): a two-layer perceptron of the features."""
@@ -114,12 +134,12 @@ class BeliefPosterior(SignPosterior):
         Returns:
             (p, 3) probabilities of the signs, and (2, C, p) the log messages the pair would bring to ends[0] and to ends[1].
         """
-        weights = self._sign_weights(self._log_beliefs(distribution.node_logits[0], graph, context), graph)
+        log_u = self._log_beliefs(distribution.node_logits[0], graph, context)
+        heard_by, judged_by = self._terms(log_u, graph, evidence)
         belief = torch.softmax(distribution.node_logits[-1], -1).t()  # (C, n)
         first, second = belief.index_select(1, ends[0]), belief.index_select(1, ends[1])
-        boost = self._boost(evidence)
-        heard = torch.stack([_log_message(second, weights, boost), _log_message(first, weights, boost)])
-        return _judged(first, second, weights, boost).exp().t(), self._weight(graph)[ends].unsqueeze(1) * heard
+        heard = torch.stack([log_message(second, heard_by), log_message(first, heard_by)])
+        return judged(first, second, judged_by).exp().t(), self._weight(graph)[ends].unsqueeze(1) * heard
 
     def log_ratio(self, log_u: Tensor, graph: Graph) -> tuple[Tensor, Tensor]:
         """log r (C, C) normalised so that chance has mean 1, and the chance frequency of each class pair (C, C)."""
@@ -130,32 +150,28 @@ class BeliefPosterior(SignPosterior):
         chance = share.unsqueeze(1) * share.unsqueeze(0)
         return theta - torch.logsumexp((theta + chance.log()).reshape(-1), 0), chance
 
-    def _sign_weights(self, log_u: Tensor, graph: Graph) -> Tensor:
-        """(3, C, C): w_-, w_0, w_+ of the module's equations."""
+    def _sign_weights(self, log_u: Tensor, graph: Graph) -> tuple[Tensor, Tensor]:
+        """(3, C, C): w_-, w_0, w_+ of the module's equations; (C, C): the chance frequency of each pair of classes."""
         log_r, chance = self.log_ratio(log_u, graph)
         ratio = log_r.exp()
         eta = _weighted_quantile(ratio.reshape(-1), chance.reshape(-1), self.config.noise_quantile).clamp(max=1.0)
         reason = F.softplus(20.0 * (ratio - eta)) / 20.0  # max(r - eta, 0), smooth so that no class pair loses its gradient
         same = torch.eye(self.num_classes, dtype=ratio.dtype, device=ratio.device)
-        return torch.stack([reason * (1.0 - same), eta.expand_as(ratio), reason * same])
-
-    def _boost(self, evidence: Tensor) -> Tensor:
-        """(3, m): the label-free evidence (m, 2) as a factor for z = +1 against the other two, mean one over signs."""
-        rest = self._rest(evidence)
-        return torch.stack([rest, rest, 1.0 - 2.0 * rest]) * 3.0
+        return torch.stack([reason * (1.0 - same), eta.expand_as(ratio), reason * same]), chance
 
     def _rest(self, evidence: Tensor) -> Tensor:
-        """(m,): a third of that factor for z = -1 and for z = 0."""
+        """(m,): label-free evidence (m, 2) is a factor for z = +1 against the other two signs, mean one over signs; a third of
+        that for z = -1 and for z = 0."""
         return 1.0 / (2.0 + (evidence @ self.evidence).exp())
 
-    def _judge_by_nodes(self, graph: Graph, belief: Tensor, weights: Tensor, boost: Tensor) -> Tensor:
+    def _judge_by_nodes(self, graph: Graph, belief: Tensor, judged_by: Terms) -> Tensor:
         """Edge posterior from node beliefs, as sampled products: no (m x C) tensor."""
         messages = graph.messages("in")
-        like = [edge_dot(messages, (belief @ w.t()).unsqueeze(0), belief.unsqueeze(0))[0] for w in weights]
-        log_q = (torch.stack(like) * boost + _FLOOR).log()
+        like = [edge_dot(messages, (belief @ w.t()).unsqueeze(0), belief.unsqueeze(0))[0] for w in judged_by.weights]
+        log_q = (torch.stack(like) * _boost(judged_by.rest) + _FLOOR).log()
         return torch.log_softmax(symmetrise(log_q.t(), graph), -1)
 
-    def _propagate(self, graph: Graph, log_u: Tensor, weights: Tensor, boost: Tensor) -> tuple[Tensor, Tensor]:
+    def _propagate(self, graph: Graph, log_u: Tensor, heard_by: Terms) -> tuple[Tensor, Tensor]:
         """Damped belief propagation; returns cavity beliefs (2, C, p) at target and source of the edges to be judged (one of
         each pair, all edges of a directed graph), and (n, C) marginals.
 
@@ -171,8 +187,8 @@ class BeliefPosterior(SignPosterior):
                 backward = mixed.index_select(1, back)
             speak = _cavity(belief, source, backward)
             hear = _cavity(belief, target, mixed) if graph.directed else None
-            mixed = weight[target] * _log_message(speak, weights, boost)
-            backward = None if hear is None else weight[source] * _log_message(hear, weights, boost)
+            mixed = weight[target] * log_message(speak, heard_by)
+            backward = None if hear is None else weight[source] * log_message(hear, heard_by)
             belief = prior + self._incoming(graph, mixed, backward)
         assert mixed is not None
         if backward is not None:
@@ -204,12 +220,12 @@ class BeliefPosterior(SignPosterior):
             total = total + segment_sum(out, backward.index_select(1, out.edge))
         return total
 
-    def _judge_by_cavity(self, graph: Graph, cavity: Tensor, weights: Tensor, boost: Tensor) -> Tensor:
+    def _judge_by_cavity(self, graph: Graph, cavity: Tensor, judged_by: Terms) -> Tensor:
         """(m, 3): one judgement per pair, the same for both directions, because every w is symmetric."""
         if graph.directed:
-            return _judged(cavity[0], cavity[1], weights, boost).t()
-        pairs = graph.pairs
-        log_q = _judged(cavity[0], cavity[1], weights, boost.index_select(1, pairs.edge))
+            return judged(cavity[0], cavity[1], judged_by).t()
+        pairs, rest = graph.pairs, judged_by.rest
+        log_q = judged(cavity[0], cavity[1], Terms(judged_by.weights, rest[pairs.edge] if rest.numel() else rest))
         return log_q.index_select(1, pairs.of_edge).t()
 
     def edge_log_evidence(self, distribution: SignDistribution, graph: Graph) -> Tensor:
@@ -233,25 +249,31 @@ def _cavity(belief: Tensor, end: Tensor, heard: Tensor | None) -> Tensor:
     return torch.softmax(belief.index_select(1, end) - heard, 0)
 
 
-def _judged(first: Tensor, second: Tensor, weights: Tensor, boost: Tensor) -> Tensor:
+def _boost(rest: Tensor) -> Tensor:
+    """(3, m): the evidence as a factor of each sign; (3, 1) ones where there is none."""
+    return torch.stack([rest, rest, 1.0 - 2.0 * rest]) * 3.0 if rest.numel() else rest.new_ones(3, 1)
+
+
+def judged(first: Tensor, second: Tensor, by: Terms) -> Tensor:
     """(3, p): log q of edges whose ends have the beliefs `first` and `second`, (C, p) each.
 
     Noise has one weight for all pairs of classes, and beliefs sum to one; support is for pairs of the same class.
     """
-    both = first * second
+    both, weights = first * second, by.weights
     oppose, absent = ((weights[NEGATIVE] @ first) * second).sum(0), weights[ABSENT, 0, 0].expand_as(both[0])
     like = torch.stack([oppose, absent, weights[POSITIVE].diagonal() @ both])
-    return torch.log_softmax((like * boost + _FLOOR).log(), 0)
+    return torch.log_softmax((like * _boost(by.rest) + _FLOOR).log(), 0)
 
 
-def _log_message(speaker: Tensor, weights: Tensor, boost: Tensor) -> Tensor:
+def log_message(speaker: Tensor, by: Terms) -> Tensor:
     """log m(c) = log sum_s boost_s sum_c' w_s(c, c') b(c'): (C, m) beliefs -> (C, m) log messages.
 
     Evidence speaks for support only, so the other two signs share a factor and one product; w_+ is diagonal.
     """
-    rest = (weights[NEGATIVE] + weights[ABSENT]) @ speaker
+    boost, weights = _boost(by.rest), by.weights
+    unlike = (weights[NEGATIVE] + weights[ABSENT]) @ speaker
     support = weights[POSITIVE].diagonal().unsqueeze(1) * speaker
-    return (boost[NEGATIVE] * rest + boost[POSITIVE] * support + _FLOOR).log()
+    return (boost[NEGATIVE] * unlike + boost[POSITIVE] * support + _FLOOR).log()
 
 
 def _weighted_quantile(values: Tensor, weight: Tensor, level: float) -> Tensor:

@@ -46,6 +46,7 @@ CHANGES: dict[str, dict[str, Any]] = {
     "expected signs instead of samples": {"signs": "expected"},
     "no sign": {"use_sign": False},
     "no belief propagation": {"belief_rounds": 0},
+    "edges judged by evidence once more": {"verdict": "evidence"},
     "beliefs not among the inputs": {"belief_input": False},
     "no lesson from propagation": {"lesson_weight": 0.0},
     "compatibility learned from labels alone": {"compatibility_weight": 0.0},
