@@ -10,7 +10,7 @@ from spam_gnn.config import SpaMConfig
 from spam_gnn.experiments import drawing
 from spam_gnn.experiments.measures.edge_posterior import BINS, SIGNS
 from spam_gnn.experiments.paper.labelled import Label, Plan, Spread, accuracy, grouped, shown, specs_of, spreads
-from spam_gnn.experiments.paper.plan import ALONE, EQUAL_BUDGET
+from spam_gnn.experiments.paper.plan import EQUAL_BUDGET
 from spam_gnn.experiments.spec import RunSpec
 from spam_gnn.experiments.store import Record, RunStore
 from spam_gnn.experiments.study import Study, StudyResult
@@ -24,7 +24,7 @@ ABLATIONS: dict[str, dict[str, Any]] = {
     "NoPosterior": {"posterior": "none"}, "HardSign": {"signs": "hard"}, "FullPosterior": {},
 }  # fmt: skip
 MODELS: dict[str, dict[str, Any]] = {
-    "default": {}, "sampled graphs alone": ALONE, "paper preset": asdict(SpaMConfig.preset("paper")),
+    "default": {}, "sampled graphs alone": {"trusted": ()}, "paper preset": asdict(SpaMConfig.preset("paper")),
 }  # fmt: skip
 PAPER_GAINS = {"NoPosterior": 7.0, "HardSign": 4.0}  # points by which the paper's full posterior is ahead
 
