@@ -13,7 +13,7 @@ from spam_gnn.experiments.spec import RunSpec
 from spam_gnn.experiments.store import RunStore
 
 EQUAL_BUDGET = {"epochs": 200, "patience": 60}  # for every system, whatever its own publication spends
-# SpaM as the paper has it: the network on sampled graphs, no other reading, edges judged by the posterior's equations as they stand
+# SpaM as the paper has it: the network on sampled graphs, no other reading; edges judged by the posterior's full equations
 ALONE: dict[str, Any] = {"trusted": (), "verdict": "evidence"}
 BUDGET_SENTENCE = (
     "Every system has the same budget: at most 200 epochs, stopped after 60 without a better validation accuracy, its own "
