@@ -24,7 +24,6 @@ unit: $(STAMP)
 bench: $(STAMP)
 	$(BIN)/python benchmarks/speed.py
 	$(BIN)/python benchmarks/readers.py
-	$(BIN)/python benchmarks/accuracy.py
 	$(BIN)/python benchmarks/posterior.py
 
 # torch first and alone, so that pip takes the CPU build that requirements.txt pins and no other package chooses another

@@ -26,6 +26,7 @@ VARIANTS = {
     "belief, no class gradient": {"posterior": "belief", "posterior_gradient": 0.0},
     "belief, a tenth (default)": {"posterior": "belief", "posterior_gradient": 0.1},
     "belief, full class gradient": {"posterior": "belief", "posterior_gradient": 1.0},
+    "belief, judged by evidence once more": {"posterior": "belief", "verdict": "evidence"},
     "gcn, no class gradient": {"posterior": "gcn", "posterior_gradient": 0.0},
     "gcn, full class gradient": {"posterior": "gcn", "posterior_gradient": 1.0},
     "similarity": {"posterior": "similarity", "posterior_gradient": 1.0},

@@ -101,21 +101,21 @@ def test_what_a_part_is_worth_is_paired_by_split(measured, everything_present):
     assert {change for _, change in wanted} == set(table_ablation.CHANGES)
     assert {change for some in table_ablation._SOME.values() for change in some} <= set(table_ablation.CHANGES)
     assert [spec.dataset for spec in specs][: len(wanted)] == [data for data, _ in wanted]  # one draw of each before the second
-    off = table_ablation.CHANGES["no posterior"]
+    off, base = table_ablation.CHANGES["no posterior"], table_ablation._BASE
     values = {True: (0.8, 0.6, 0.9), False: (0.7, 0.494)}  # the third split of the change has no run yet
 
     def record(spec, value):
         return {**measured, "hash": spec.spec_hash, "spec": spec.to_json(), "test": {"accuracy": value}}
 
     records = [
-        record(RunSpec.of("texas", "spam", split=k, seed=k, settings={} if whole else off, train=EQUAL_BUDGET), value)
+        record(RunSpec.of("texas", "spam", split=k, seed=k, settings=base if whole else off, train=EQUAL_BUDGET), value)
         for whole, row in values.items() for k, value in enumerate(row)
     ]  # fmt: skip
     result = table_ablation.render(records)
     (table,) = result.tables
     assert table.header == ("SpaM", "mean", "texas")
     rows = {row[0]: row for row in table.rows}
-    assert table.rows[0] == ("default", None, "76.7 (3)")
+    assert table.rows[0] == (table_ablation.WHOLE, None, "76.7 (3)")
     assert rows["no posterior"] == ("no posterior", "-10.3", "-10.3 ± 0.3")
     assert rows["no sign"][1:] == (None, None)
     assert "that cost accuracy: no posterior (-10.3); that add to it: none" in result.verdict
