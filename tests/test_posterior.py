@@ -91,25 +91,27 @@ def test_belief_posterior_is_the_average_over_believed_classes():
 
 @pytest.mark.parametrize("rounds", [1, 2])
 def test_a_verdict_asks_beliefs_alone_with_one_weight_of_support(rounds):
-    """On a single edge no end has heard anything else: what they believe from the start is summed over all pairs of classes."""
-    two = Graph.build(torch.randn(2, 3), torch.tensor([[0], [1]]), directed=False, num_classes=3)
-    for strength in (0.0, 3.0):  # of evidence, which the verdict does not ask
-        posterior = BeliefPosterior(3, 3, BeliefConfig(hidden=4, rounds=rounds), stream(4, "t"))
-        with torch.no_grad():
-            posterior.compatibility.copy_(torch.tensor([[0.2, -0.3, 0.1], [0.4, 1.0, -0.5], [0.0, 0.3, 1.5]]))
-            result = posterior(two, torch.zeros(2, dtype=torch.bool))
-            log_u = torch.log_softmax(result.node_logits[0], -1)
-            posterior.evidence.fill_(strength)
-            found = posterior(two, torch.zeros(2, dtype=torch.bool)).probability[0]
-            (oppose, noise, support), chance = posterior._sign_weights(log_u, two)
-            frequent = [float(chance[c, c]) for c in range(3)]
-            one = sum(f * float(support[c, c]) for c, f in enumerate(frequent)) / sum(frequent)
-            raw, (first, second) = torch.zeros(3), log_u.exp()
+    """On edges apart no end has heard anything else: what they believe from the start is summed over all pairs of classes."""
+    x = torch.randn(8, 3, generator=torch.Generator().manual_seed(0))
+    apart = Graph.build(x, torch.tensor([[0, 2, 4, 6], [1, 3, 5, 7]]), directed=False, num_classes=3)
+    nobody = torch.zeros(8, dtype=torch.bool)
+    assert edge_evidence(apart).abs().max() > 0.5  # there would be something to hear
+    posterior = BeliefPosterior(3, 3, BeliefConfig(hidden=4, rounds=rounds), stream(4, "t"))
+    with torch.no_grad():
+        posterior.compatibility.copy_(torch.tensor([[0.2, -0.3, 0.1], [0.4, 1.0, -0.5], [0.0, 0.3, 1.5]]))
+        posterior.evidence.copy_(torch.tensor([3.0, -1.0]))
+        result = posterior(apart, nobody)
+        log_u = torch.log_softmax(result.node_logits[0], -1)
+        (oppose, noise, support), chance = posterior._sign_weights(log_u, apart)
+        frequent = [float(chance[c, c]) for c in range(3)]
+        one = sum(f * float(support[c, c]) for c, f in enumerate(frequent)) / sum(frequent)
+        for e, (j, i) in enumerate(apart.edge_index.t().tolist()):
+            raw, first, second = torch.zeros(3), log_u[i].exp(), log_u[j].exp()
             for c in range(3):
                 for d in range(3):
                     both = float(first[c] * second[d])
                     raw += both * torch.tensor([float(oppose[c, d]), float(noise[c, d]), one if c == d else 0.0])
-        torch.testing.assert_close(found, raw / raw.sum(), atol=1e-5, rtol=1e-4)
+            torch.testing.assert_close(result.probability[e], raw / raw.sum(), atol=1e-5, rtol=1e-4)
 
 
 def test_a_cavity_belief_has_not_heard_the_edge_it_judges():
