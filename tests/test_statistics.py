@@ -39,6 +39,17 @@ def test_the_paired_tests_are_scipys():
     assert found.wilcoxon_p == pytest.approx(stats.wilcoxon(a[1:], b[1:]).pvalue)
 
 
+def test_seeds_of_a_split_are_one_observation():
+    """Split 0 has gaps 1, 3 and a run that the other lacks, split 1 has gaps -1 and 2: means 2 and 0.5."""
+    first = {(0, 0): 11.0, (0, 10): 13.0, (0, 20): 90.0, (1, 1): 9.0, (1, 11): 12.0}
+    second = {(0, 0): 10.0, (0, 10): 10.0, (1, 1): 10.0, (1, 11): 10.0}
+    found = paired(first, second)
+    assert (found.pairs, found.difference) == (2, pytest.approx(1.25))
+    assert found.error == pytest.approx(0.75)
+    alone = paired({(0, 0): 3.0, (0, 1): 6.0}, {(0, 0): 1.0, (0, 1): 1.0})
+    assert alone.pairs == 2  # of a single split, seeds are what there is
+
+
 def test_a_test_without_spread_is_undefined():
     assert paired({(0, 0): 1.0}, {(1, 1): 1.0}) is None
     same = {(0, 0): 1.0, (1, 1): 2.0}

@@ -87,7 +87,8 @@ def gather(records: Sequence[Record], metric: str = "accuracy", scale: float = 1
 class Paired:
     """The first minus the second on the splits both have: mean, standard error, p of the t-test and of Wilcoxon's test.
 
-    A p is None where its test is undefined: fewer than two pairs, or no spread at all.
+    A p is None where its test is undefined: fewer than two pairs, or no spread at all. `pairs` counts splits, or the seeds of
+    a single one.
     """
 
     difference: float
@@ -98,12 +99,19 @@ class Paired:
 
 
 def paired(first: Values, second: Values) -> Paired | None:
-    """Compare two systems split by split; None where they share no split."""
+    """Compare two systems split by split, on the runs both have; None where they share none.
+
+    Several seeds of a split share its test nodes, so their mean is one observation.
+    """
     shared = sorted(first.keys() & second.keys())
     if not shared:
         return None
-    gaps = np.array([first[key] - second[key] for key in shared])
-    count, mean = len(shared), float(gaps.mean())
+    several = len({split for split, _ in shared}) > 1
+    groups: dict[int, list[float]] = {}
+    for split, seed in shared:
+        groups.setdefault(split if several else seed, []).append(first[split, seed] - second[split, seed])
+    gaps = np.array([statistics.fmean(group) for group in groups.values()])
+    count, mean = len(gaps), float(gaps.mean())
     spread = float(gaps.std(ddof=1)) if count > 1 else 0.0
     if count < 2 or spread <= 1e-12:
         return Paired(mean, None, None, None, count)

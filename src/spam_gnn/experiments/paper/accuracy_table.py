@@ -30,8 +30,9 @@ def accuracy_result(records: Sequence[Record], name: str, columns: Sequence[str]
         main.markdown(),
         f"One cell again: `spam-gnn reproduce {name} --models SYSTEM --datasets DATASET`; every cell with its own command, "
         f"calibration and cost is in `{name}-cells.csv`.",
-        "SpaM against the strongest other system of each dataset, on the splits both have (difference in points ± standard "
-        "error; p of the paired t-test, the same after Holm's correction over all systems, and of Wilcoxon's test):",
+        "SpaM against the strongest other system of each dataset, on the splits both have, seeds of a split averaged "
+        "(difference in points ± standard error; p of the paired t-test, after Holm's correction over all systems, and "
+        "of Wilcoxon's test):",
         against.markdown(),
     ]
     goals, tried = goals_table(records, name)
