@@ -71,7 +71,7 @@ def code_few(
     """a_T of at most `FEW` present neighbours; `near` holds |v_q|^2, `dots` t . v_q, `gram` (FEW * FEW,) is scratch."""
     if steps > 1:
         for q in range(count):
-            dots_with(table, listed[q], listed, q, gram, FEW * q)
+            dots_with(table, listed[q], table, listed, q, gram, FEW * q)
             gram[FEW * q + q] = near[q]
             for r in range(q):
                 gram[FEW * r + q] = gram[FEW * q + r]

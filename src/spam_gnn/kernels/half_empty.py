@@ -7,6 +7,7 @@ left until there is none. A list of places and numbers, filled entry by entry, t
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from llvmlite import ir
@@ -48,14 +49,14 @@ def _add_word(
     typing: Any, out: Any, place: Any, weights: Any, table: Any, row: Any, column: Any, anew: Any  # noqa: ARG001
 ) -> Any:
     """add_word(out, place, weights, table, row, column, anew): out_place += sum of table_(row, x) weights_x over the 64 entries
-    x from `column` on, or = where it begins `anew`, in whole tiles of the output; returns how many of its columns were done."""
+    x from `column` on, or = where it begins `anew`, in whole tiles of the weights' columns; returns how many were done."""
 
     def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        into, by, rows = (Rows(context, builder, signature.args[i], arguments[i]) for i in (0, 2, 3))
+        out, weights, rows = (Rows(context, builder, signature.args[i], arguments[i]) for i in (0, 2, 3))
         bits = _bits_of(builder, rows, arguments[4], arguments[5])
         start = builder.add(builder.mul(arguments[4], rows.width), arguments[5])
 
-        def tile(first: Any) -> None:
+        def tile(into: Rows, by: Rows, first: Any) -> None:
             addresses = into.tile(arguments[1], first)
             sums = [cgutils.alloca_once(builder, into.vector) for _ in addresses]
             for total, value in zip(sums, into.loaded(addresses), strict=True):
@@ -73,7 +74,9 @@ def _add_word(
             for total, address in zip(sums, addresses, strict=True):
                 builder.store(builder.load(total, typ=into.vector), address, align=into.number_bytes)
 
-        return each_tile(builder, into, tile)
+        wide = partial(tile, out.widest(), weights.widest())
+        done = each_tile(builder, weights.widest(), wide)
+        return each_tile(builder, weights, partial(tile, out, weights), done)
 
     return types.intp(out, types.intp, weights, table, types.intp, types.intp, types.boolean), emit
 
@@ -113,32 +116,43 @@ add_word_outer: Callable[..., int] = intrinsic(_add_word_outer)
 
 
 @inlined
+def _add_multiple(out: Any, o: int, a: Any, weights: Any, y: int, first: int) -> None:
+    """out_o += a W_y, from column `first` of W on."""
+    width = out.shape[1]
+    for way in range(weights.shape[1] // width):
+        for x in range(max(first - way * width, 0), width):
+            out[o + way, x] += a * weights[y, way * width + x]
+
+
+@inlined
 def add_product(out: Any, o: int, table: Any, r: int, weights: Any) -> None:
-    """out_o += table_r W, for W (d_in, d); what does not fill words and tiles is for plain loops."""
+    """out_o += table_r W, for W (d_in, d); what does not fill words and tiles is for plain loops.
+
+    W may be several matrices side by side, each as wide as `out`: the second result is added to the row after the first, and
+    so on. A row goes through two of width 64 in the time of one, where registers are wide.
+    """
     whole, done = table.shape[1] // WORD * WORD, 0
     for column in range(0, whole, WORD):
         done = add_word(out, o, weights, table, r, column, False)
-    for y in range(whole if done == out.shape[1] else 0, table.shape[1]):
-        a = table[r, y]
-        if a != 0:
-            for x in range(done if y < whole else 0, out.shape[1]):
-                out[o, x] += a * weights[y, x]
+    for y in range(whole if done == weights.shape[1] else 0, table.shape[1]):
+        if table[r, y] != 0:
+            _add_multiple(out, o, table[r, y], weights, y, done if y < whole else 0)
 
 
 @inlined
 def product(out: Any, o: int, table: Any, r: int, weights: Any) -> None:
     """out_o = table_r W: as `add_product`, into what need not be cleared first."""
-    if table.shape[1] >= WORD and add_word(out, o, weights, table, r, 0, True) == out.shape[1]:
+    if table.shape[1] >= WORD and add_word(out, o, weights, table, r, 0, True) == weights.shape[1]:
         whole = table.shape[1] // WORD * WORD
         for column in range(WORD, whole, WORD):
             add_word(out, o, weights, table, r, column, False)
         for y in range(whole, table.shape[1]):
-            a = table[r, y]
-            for x in range(out.shape[1] if a != 0 else 0):
-                out[o, x] += a * weights[y, x]
+            if table[r, y] != 0:
+                _add_multiple(out, o, table[r, y], weights, y, 0)
     else:
-        for x in range(out.shape[1]):
-            out[o, x] = out.dtype.type(0.0)
+        for way in range(weights.shape[1] // out.shape[1]):
+            for x in range(out.shape[1]):
+                out[o + way, x] = out.dtype.type(0.0)
         add_product(out, o, table, r, weights)
 
 

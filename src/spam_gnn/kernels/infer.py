@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -38,14 +39,16 @@ class Layer:
     gamma: float
 
     def operands(self) -> tuple[list[Any], list[Any]]:
-        """Arrays for the two loops: W_v, W_v W+ and W_v W-; W_t, W_self, b, W-, lambda, s, gamma, T. Without rows what there is
-        not."""
+        """Arrays for the two loops: [W_v | W_v W+] and W_v W-; [W_self | W_t], without W_t where there are no steps and without
+        rows where there is neither, b, W-, lambda, s, gamma, T."""
         w, width = self.weights, self.weights.value.shape[1]
-        none, kind = w.value[:0], array(w.value).dtype.type
-        rest = (none if w.target is None else w.target, none if w.own is None else w.own, w.bias, w.outputs[width:])
+        own = w.value[:0] if w.own is None else w.own
+        if w.target is not None:
+            own = torch.cat([torch.zeros_like(w.target) if w.own is None else w.own, w.target], 1)
+        said = (torch.cat([w.value, w.value @ w.outputs[:width]], 1), w.value @ w.outputs[width:])
+        kind, rest = array(w.value).dtype.type, (own, w.bias, w.outputs[width:])
         scalars = [kind(self.penalty), kind(self.own), kind(self.gamma), self.steps]
-        spoken = (w.value, w.value @ w.outputs[:width], w.value @ w.outputs[width:])
-        return [array(t) for t in spoken], [*(array(t) for t in rest), *scalars]
+        return [array(t) for t in said], [*(array(t) for t in rest), *scalars]
 
 
 @dataclass(frozen=True, eq=False)

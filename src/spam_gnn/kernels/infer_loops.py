@@ -20,27 +20,19 @@ from spam_gnn.kernels.half_empty import add_product, product
 from spam_gnn.kernels.ista import SMALLEST
 from spam_gnn.kernels.neighbourhood import longest_row
 from spam_gnn.kernels.prefetch import AHEAD, ask_for_row
-from spam_gnn.kernels.rows import add_rows, fill, load, row_dots
+from spam_gnn.kernels.rows import add_row_of, add_rows, dots_with, fill_row, load, row_dots
 from spam_gnn.kernels.variants import leads
 
 LEAD = 4  # nodes between asking for the rows of a node's neighbours and using them, a power of 2
-BLOCK = 16  # nodes whose products are made together: of one weight after the other, each of which fits the nearest cache
-
-
-@inlined
-def hears(pointer: Any, signs: Any, sample: int, samples: int, i: int) -> bool:
-    """Whether one of the samples has a message to node i."""
-    for e in range(pointer[i], pointer[i + 1]):
-        for k in range(sample, sample + samples):
-            if signs[e, k] != 0:
-                return True
-    return False
+# Nodes whose products are made together, and results that wait for theirs with W-: weights come to the nearest cache once for
+# all of them.
+BLOCK, WAITING = 64, 32
 
 
 @compiled
 def project_rows(
-    first: int, last: int, each: int, hidden: Any, members: Any, new: Any, at: Any, to_value: Any, to_support: Any,
-    to_oppose: Any, table: Any, squares: Any,
+    first: int, last: int, each: int, hidden: Any, members: Any, new: Any, at: Any, to_said: Any, to_oppose: Any, table: Any,
+    squares: Any,
 ) -> None:  # fmt: skip
     """The rows of the table from `each` at_i on and |v|^2, of hidden row members_i, for those nodes first .. last - 1 that are
     new."""
@@ -52,9 +44,7 @@ def project_rows(
             count += 1 if new[i] else 0
             i += 1
         for b in range(count):
-            product(table, each * at[nodes[b]], hidden, members[nodes[b]], to_value)
-        for b in range(count):
-            product(table, each * at[nodes[b]] + 1, hidden, members[nodes[b]], to_support)
+            product(table, each * at[nodes[b]], hidden, members[nodes[b]], to_said)
         for b in range(count if each > 2 else 0):
             product(table, each * at[nodes[b]] + 2, hidden, members[nodes[b]], to_oppose)
         for b in range(count):
@@ -66,22 +56,18 @@ def project_rows(
 
 @inlined
 def own_products(
-    begin: int, end: int, pointer: Any, signs: Any, sample: int, here: int, samples: int, leader: Any, hidden: Any,
-    members: Any, to_target: Any, to_self: Any, bias: Any, steps: int, bases: Any, targets: Any,
-) -> None:  # fmt: skip
-    """What a layer makes of each node by itself, nodes begin .. end - 1 of which there is something to say: b + h W_self, and
-    h W_t where it hears somebody."""
+    begin: int, end: int, here: int, samples: int, leader: Any, hidden: Any, members: Any, to_own: Any, bias: Any, made: Any
+) -> None:
+    """What a layer makes of each node by itself, nodes begin .. end - 1 of which there is something to say: b + h W_self in row
+    2 (i - begin) of `made`, and h W_t in the next."""
     for i in range(end, min(end + BLOCK, members.size)):
         ask_for_row(hidden, members[i], hidden.shape[1])
     for i in range(begin, end):
         for x in range(bias.size):
-            bases[i - begin, x] = bias[x]
-    for i in range(begin, end if to_self.shape[0] > 0 else begin):
+            made[2 * (i - begin), x], made[2 * (i - begin) + 1, x] = bias[x], bias.dtype.type(0.0)
+    for i in range(begin, end if to_own.shape[0] > 0 else begin):
         if leads(leader, i, here, samples):
-            add_product(bases, i - begin, hidden, members[i], to_self)
-    for i in range(begin, end if steps > 0 else begin):
-        if leads(leader, i, here, samples) and hears(pointer, signs, sample + here, samples, i):
-            product(targets, i - begin, hidden, members[i], to_target)
+            add_product(made, 2 * (i - begin), hidden, members[i], to_own)
 
 
 @inlined
@@ -171,32 +157,62 @@ def part_present(
 
 
 @inlined
-def add_opposing(
-    row: Any, table: Any, each: int, others: Any, weights: Any, count: int, scale: Any, minus: Any, to_oppose: Any, order: Any
-) -> None:  # fmt: skip
-    """row += (scale sum_q w_q v_q) W-."""
+def add_scaled_to(
+    out: Any, place: int, table: Any, listed: Any, weights: Any, count: int, scale: Any
+) -> None:
+    """out_place += scale sum_q w_q table_q over the rows listed; the weights are scaled in place."""
     for q in range(count):
         weights[q] *= scale
-    if each > 2:
-        add_rows(row, table, others, weights, count)
-        return
-    fill(minus, row.dtype.type(0.0))
-    add_rows(minus, table, others, weights, count)
-    add_rows(row, to_oppose, order, minus, row.size)
+    add_row_of(out, place, table, listed, weights, 0, count)
 
 
 @inlined
-def start_row(row: Any, bases: Any, b: int, scale: Any, table: Any, r: int) -> None:
-    """row = base_b + scale table_r."""
-    for x in range(row.size):
-        row[x] = bases[b, x] + scale * table[r, x]
+def start_row(rows: Any, place: int, made: Any, base: int, scale: Any, table: Any, r: int) -> None:
+    """row_place = made_base + scale table_r."""
+    for x in range(rows.shape[1]):
+        rows[place, x] = made[base, x] + scale * table[r, x]
 
 
 @inlined
-def rectify(row: Any) -> None:
-    """relu, in place."""
-    for x in range(row.size):
-        row[x] = max(row[x], row.dtype.type(0.0))
+def finish_row(
+    rows: Any, place: int, i: int, k: int, to: Any, to_class: Any, class_bias: Any, order: Any, logits: Any, out: Any
+) -> None:
+    """relu of a row that is complete, of node i in sample k, or the logits of its classes, go where they belong."""
+    for x in range(rows.shape[1]):
+        rows[place, x] = max(rows[place, x], rows.dtype.type(0.0))
+    if to_class.shape[0] > 0:
+        dots_with(rows, place, to_class, order, class_bias.size, logits, 0)
+        for c in range(class_bias.size):
+            out[k, i, c] = logits[c] + class_bias[c]
+    else:
+        r = to[i, k]
+        for x in range(rows.shape[1]):
+            out[0, r, x] = rows[place, x]
+
+
+@inlined
+def finish_waiting(
+    count: int, rows: Any, sums: Any, whose: Any, to_oppose: Any, to: Any, to_class: Any, class_bias: Any, order: Any,
+    logits: Any, out: Any,
+) -> None:  # fmt: skip
+    """What opposes goes through W-, and the rows that waited for it are complete."""
+    for p in range(count):
+        add_product(rows, p, sums, p, to_oppose)
+    for p in range(count):
+        finish_row(rows, p, whose[0, p], whose[1, p], to, to_class, class_bias, order, logits, out)
+
+
+@inlined
+def classes_of_block(leader: Any, first: int, last: int, here: int, samples: int, tops: Any, totals: Any, out: Any) -> None:
+    """log p of nodes first .. last - 1 from their logits; those of samples that agree with an earlier one are copied."""
+    for i in range(first, last):
+        for k in range(here, here + samples):
+            same = leader[i, k]
+            if same != k:
+                for c in range(out.shape[2]):
+                    out[k, i, c] = out[same, i, c]
+    for k in range(here, here + samples):
+        log_softmax_rows(out, k, first, last, tops, totals)
 
 
 @inlined
@@ -223,26 +239,26 @@ def log_softmax_rows(out: Any, k: int, first: int, last: int, tops: Any, totals:
 @compiled
 def layer_rows(
     first: int, last: int, each: int, pointer: Any, source: Any, signs: Any, sample: int, here: int, samples: int, leader: Any,
-    to: Any, at: Any, hidden: Any, members: Any, table: Any, squares: Any, to_target: Any, to_self: Any, bias: Any,
-    to_oppose: Any, penalty: Any, own: Any, gamma: Any, steps: int, to_class: Any, class_bias: Any, out: Any,
+    to: Any, at: Any, hidden: Any, members: Any, table: Any, squares: Any, to_own: Any, bias: Any, to_oppose: Any,
+    penalty: Any, own: Any, gamma: Any, steps: int, to_class: Any, class_bias: Any, out: Any,
 ) -> None:  # fmt: skip
     """relu of the layer for nodes first .. last - 1 in samples k = here .. here + samples - 1, whose signs are in column
     `sample` + k: one row of `out` (1, variants, d) for each variant, in place `to`.
 
-    In these samples node i holds hidden row members_i, and row at_i of the table is made of it. `to_target` and `to_self` have
-    no rows where a layer has none. With `to_class` (C, d), the classifier transposed, `out` (K, n, C) gets log p instead, of
+    In these samples node i holds hidden row members_i, and row at_i of the table is made of it. `to_own` holds W_self, and W_t
+    beside it if there are steps. With `to_class` (C, d), the classifier transposed, `out` (K, n, C) gets log p instead, of
     every sample.
     """
     longest, width, kind = longest_row(pointer, first, last), table.shape[1], table.dtype
     edges, lists, all_heard = np.empty((LEAD, longest), np.int64), np.empty((4, longest), np.int64), np.zeros(LEAD, np.int64)
-    order = np.arange(max(width, class_bias.size))
+    order, whose, waiting = np.arange(max(width, class_bias.size)), np.empty((2, WAITING), np.int64), 0
     rows, listed, some, others = lists[0], lists[1], lists[2], lists[3]
     numbers, sign = np.empty((8, longest + FEW), kind), np.empty(longest, np.int8)
     all_near, all_dots, near, dots = numbers[0], numbers[1], numbers[2], numbers[3]
     a, down, some_weights, other_weights = numbers[4], numbers[5], numbers[6], numbers[7]
-    vectors, logits = np.empty((4, width), kind), np.empty(class_bias.size, kind)
-    t, residual, minus, row = vectors[0], vectors[1], vectors[2], vectors[3]
-    bases, targets, gram = np.empty((BLOCK, width), kind), np.empty((BLOCK, width), kind), np.empty(FEW * FEW, kind)
+    t, residual, logits = np.empty(width, kind), np.empty(width, kind), np.empty(class_bias.size, kind)
+    made, gram = np.empty((2 * BLOCK, width), kind), np.empty(FEW * FEW, kind)
+    results, sums = np.empty((WAITING, width), kind), np.empty((WAITING, width), kind)
     tops, totals = np.empty(BLOCK, kind), np.empty(BLOCK, kind)
     for i in range(first, min(first + LEAD - 1, last)):
         look_ahead(pointer, source, signs, sample, here, samples, leader, i, at, each, edges, all_heard, table)
@@ -250,22 +266,17 @@ def layer_rows(
         slot, b = i & (LEAD - 1), (i - first) % BLOCK
         heard = all_heard[slot]
         if b == 0:
-            own_products(i, min(i + BLOCK, last), pointer, signs, sample, here, samples, leader, hidden, members, to_target,
-                         to_self, bias, steps, bases, targets)  # fmt: skip
+            own_products(i, min(i + BLOCK, last), here, samples, leader, hidden, members, to_own, bias, made)
         if i + LEAD - 1 < last:
             look_ahead(pointer, source, signs, sample, here, samples, leader, i + LEAD - 1, at, each, edges, all_heard, table)
-        if heard > 0:
-            for q in range(heard):
-                r = at[source[edges[slot, q]]]
-                rows[q], all_near[q] = each * r, squares[r]
-            if steps > 0:
-                load(t, targets, b)
-                row_dots(t, table, rows, heard, all_dots)
+        for q in range(heard):
+            r = at[source[edges[slot, q]]]
+            rows[q], all_near[q] = each * r, squares[r]
+        if heard > 0 and steps > 0:
+            load(t, made, 2 * b + 1)
+            row_dots(t, table, rows, heard, all_dots)
         for k in range(here, here + samples):
-            same = leader[i, k]
-            if same != k:
-                for c in range(class_bias.size):
-                    out[k, i, c] = out[same, i, c]
+            if leader[i, k] != k:
                 continue
             count = list_present(
                 signs, sample + k, edges, slot, rows, all_near, all_dots, heard, listed, sign, near, dots
@@ -276,21 +287,21 @@ def layer_rows(
                 listed, sign, a, count, steps, each, some, some_weights, others, other_weights
             )
             support, oppose = scales_of(plus_mass, minus_mass, own, gamma)
-            for q in range(supporting):
-                some_weights[q] *= support
-            start_row(row, bases, b, own * support, table, each * at[i] + 1)
-            add_rows(row, table, some, some_weights, supporting)
-            if opposing > 0:
-                add_opposing(row, table, each, others, other_weights, opposing, gamma * oppose, minus, to_oppose, order)
-            rectify(row)
-            if to_class.shape[0] > 0:
-                row_dots(row, to_class, order, class_bias.size, logits)
-                for c in range(class_bias.size):
-                    out[k, i, c] = logits[c] + class_bias[c]
+            start_row(results, waiting, made, 2 * b, own * support, table, each * at[i] + 1)
+            add_scaled_to(results, waiting, table, some, some_weights, supporting, support)
+            if opposing > 0 and each == 2:
+                fill_row(sums, waiting, sums.dtype.type(0.0))
+                add_scaled_to(sums, waiting, table, others, other_weights, opposing, gamma * oppose)
+                whose[0, waiting], whose[1, waiting] = i, k
+                waiting += 1
             else:
-                r = to[i, k]
-                for x in range(width):
-                    out[0, r, x] = row[x]
-        if class_bias.size > 0 and (b == BLOCK - 1 or i == last - 1):
-            for k in range(here, here + samples):
-                log_softmax_rows(out, k, i - b, i + 1, tops, totals)
+                add_scaled_to(results, waiting, table, others, other_weights, opposing, gamma * oppose)
+                finish_row(results, waiting, i, k, to, to_class, class_bias, order, logits, out)
+            if waiting == WAITING:
+                finish_waiting(waiting, results, sums, whose, to_oppose, to, to_class, class_bias, order, logits, out)
+                waiting = 0
+        if b == BLOCK - 1 or i == last - 1:
+            finish_waiting(waiting, results, sums, whose, to_oppose, to, to_class, class_bias, order, logits, out)
+            waiting = 0
+            if class_bias.size > 0:
+                classes_of_block(leader, i - b, i + 1, here, samples, tops, totals, out)

@@ -43,6 +43,13 @@ def fill(row: Any, value: Any) -> None:
 
 
 @inlined
+def fill_row(rows: Any, place: int, value: Any) -> None:
+    """row_place = value, everywhere."""
+    for x in range(rows.shape[1]):
+        rows[place, x] = value
+
+
+@inlined
 def clear_rows(rows: Any, count: int) -> None:
     """The first `count` rows = 0."""
     for e in range(count):
@@ -70,14 +77,14 @@ def row_dots(row: Any, values: Any, nodes: Any, count: int, out: Any) -> None:
 
 
 @inlined
-def dots_with(table: Any, r: int, nodes: Any, count: int, out: Any, begin: int) -> None:
-    """out_{begin + e} = table_r . table of each listed node."""
-    done = dot_tiles(table, r, table, nodes, count, out, begin)
+def dots_with(table: Any, r: int, values: Any, nodes: Any, count: int, out: Any, begin: int) -> None:
+    """out_{begin + e} = table_r . v of each listed node."""
+    done = dot_tiles(table, r, values, nodes, count, out, begin)
     if done < table.shape[1]:
         for e in range(count):
             j, total = nodes[e], out[begin + e] if done > 0 else table.dtype.type(0.0)
             for x in range(done, table.shape[1]):
-                total += table[r, x] * table[j, x]
+                total += table[r, x] * values[j, x]
             out[begin + e] = total
 
 

@@ -1,12 +1,15 @@
 """Two products of one row with many, written for vector registers: a tile of the row stays in them while the others pass by.
 
 Compiled from plain loops the row would be stored and loaded again for every few neighbours, which takes longer than the sums. A
-tile is eight registers wide (64 single or 32 double numbers); what is left of a row is for plain loops (`rows`).
+tile is eight registers wide: so many sums are under way at once that none waits for the one before. Registers of single numbers
+have 32 bytes, in which a row of 64 fills a tile, or 64 where rows are twice as long (`Rows.widest`). What is left of a row is
+for plain loops (`rows`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from typing import Any
 
 from llvmlite import ir
@@ -27,8 +30,17 @@ class Rows:
         self.data, self.width = held.data, cgutils.unpack_tuple(builder, held.shape)[-1]
         self.number = context.get_value_type(kind.dtype)
         self.number_bytes = kind.dtype.bitwidth // 8
-        self.lanes = (_WIDE if self.number_bytes == 8 else 32) // self.number_bytes
+        self._in_registers_of(_WIDE if self.number_bytes == 8 else 32)
+
+    def _in_registers_of(self, size: int) -> None:
+        self.lanes = size // self.number_bytes
         self.vector = ir.VectorType(self.number, self.lanes)
+
+    def widest(self) -> Rows:
+        """The same in the widest registers there are."""
+        rows = copy(self)
+        rows._in_registers_of(_WIDE)
+        return rows
 
     def tile(self, row: Any, column: Any) -> list[Any]:
         """Addresses of the vectors of a tile that begins at (row, column)."""
@@ -41,11 +53,13 @@ class Rows:
         return [self.builder.load(a, align=self.number_bytes, typ=self.vector) for a in addresses]
 
 
-def each_tile(builder: Any, rows: Rows, work: Callable[[Any], None]) -> Any:
-    """work(first column) of each whole tile; returns how many columns they cover."""
+def each_tile(builder: Any, rows: Rows, work: Callable[[Any], None], start: Any | None = None) -> Any:
+    """work(first column) of each whole tile from column `start` on; returns how many columns are covered up to the last."""
     size = rows.width.type(_REGISTERS * rows.lanes)
-    covered = builder.mul(builder.udiv(rows.width, size), size)
-    with cgutils.for_range_slice(builder, covered.type(0), covered, size, covered.type) as (column, _):
+    start = size.type(0) if start is None else start
+    tiles = builder.udiv(builder.sub(rows.width, start), size)
+    covered = builder.add(start, builder.mul(tiles, size))
+    with cgutils.for_range_slice(builder, start, covered, size, covered.type) as (column, _):
         work(column)
     return covered
 
