@@ -196,3 +196,8 @@ def measure(
             found[f"ratio_to_{other}"] = {m: train[m].seconds / train[other].seconds for m in models}
             found[f"predict_ratio_to_{other}"] = {m: predict[m].seconds / predict[other].seconds for m in models}
     return found
+
+
+def turns_here(name: str) -> dict[str, Any]:
+    """What a process of its own measures of all models; three rounds where one takes long."""
+    return measure(name, repeats=3 if name == "random:1e7" else 9, budget=20.0)

@@ -117,21 +117,23 @@ def thread_gain(name: str, repeats: int = 7) -> dict[str, float]:
 
 def peak_memory(name: str, model: str, threads: int = 1) -> float:
     """Peak resident MiB of a fresh process that loads the graph, trains two epochs and predicts."""
-    return _in_fresh_process("peak_after", name, model, threads)
+    return float(in_fresh_process("speed_parts.peak_after", name, model, threads=threads))
 
 
 def epoch_alone(name: str, model: str) -> float:
     """CPU seconds of an epoch, the median of several, in a fresh process on one thread that nothing else takes turns in."""
-    return _in_fresh_process("epoch_here", name, model, 1)
+    return float(in_fresh_process("speed_parts.epoch_here", name, model))
 
 
-def _in_fresh_process(what: str, name: str, model: str, threads: int) -> float:
+def in_fresh_process(what: str, *arguments: str, threads: int = 1) -> Any:
+    """What a function of `speed` or `speed_parts` finds when a process of its own does nothing else."""
+    module, _, function = what.partition(".")
     code = (
-        f"import json, torch; torch.set_num_threads({threads});"
-        f"from spam_gnn.experiments.speed_parts import {what}; print(json.dumps({what}({name!r}, {model!r})))"
+        f"import json, spam_gnn, torch; torch.set_num_threads({threads});"
+        f"from spam_gnn.experiments.{module} import {function}; print(json.dumps({function}(*{arguments!r})))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    return float(json.loads(done.stdout.strip().splitlines()[-1]))
+    return json.loads(done.stdout.strip().splitlines()[-1])
 
 
 def peak_after(name: str, model: str) -> float:

@@ -14,13 +14,13 @@ import numpy as np
 
 from spam_gnn.kernels.combine import scales_of
 from spam_gnn.kernels.compiled import compiled, inlined
-from spam_gnn.kernels.elementary import exp, log
 from spam_gnn.kernels.few import FEW, code_few
 from spam_gnn.kernels.half_empty import add_product, product
+from spam_gnn.kernels.infer_ends import classes_of_block, finish_row, finish_waiting
 from spam_gnn.kernels.ista import SMALLEST
 from spam_gnn.kernels.neighbourhood import longest_row
 from spam_gnn.kernels.prefetch import AHEAD, ask_for_row
-from spam_gnn.kernels.rows import add_row_of, add_rows, dots_with, fill_row, load, row_dots
+from spam_gnn.kernels.rows import add_row_of, add_rows, fill_row, load, row_dots
 from spam_gnn.kernels.variants import leads
 
 LEAD = 4  # nodes between asking for the rows of a node's neighbours and using them, a power of 2
@@ -157,9 +157,7 @@ def part_present(
 
 
 @inlined
-def add_scaled_to(
-    out: Any, place: int, table: Any, listed: Any, weights: Any, count: int, scale: Any
-) -> None:
+def add_scaled_to(out: Any, place: int, table: Any, listed: Any, weights: Any, count: int, scale: Any) -> None:
     """out_place += scale sum_q w_q table_q over the rows listed; the weights are scaled in place."""
     for q in range(count):
         weights[q] *= scale
@@ -171,69 +169,6 @@ def start_row(rows: Any, place: int, made: Any, base: int, scale: Any, table: An
     """row_place = made_base + scale table_r."""
     for x in range(rows.shape[1]):
         rows[place, x] = made[base, x] + scale * table[r, x]
-
-
-@inlined
-def finish_row(
-    rows: Any, place: int, i: int, k: int, to: Any, to_class: Any, class_bias: Any, order: Any, logits: Any, out: Any
-) -> None:
-    """relu of a row that is complete, of node i in sample k, or the logits of its classes, go where they belong."""
-    for x in range(rows.shape[1]):
-        rows[place, x] = max(rows[place, x], rows.dtype.type(0.0))
-    if to_class.shape[0] > 0:
-        dots_with(rows, place, to_class, order, class_bias.size, logits, 0)
-        for c in range(class_bias.size):
-            out[k, i, c] = logits[c] + class_bias[c]
-    else:
-        r = to[i, k]
-        for x in range(rows.shape[1]):
-            out[0, r, x] = rows[place, x]
-
-
-@inlined
-def finish_waiting(
-    count: int, rows: Any, sums: Any, whose: Any, to_oppose: Any, to: Any, to_class: Any, class_bias: Any, order: Any,
-    logits: Any, out: Any,
-) -> None:  # fmt: skip
-    """What opposes goes through W-, and the rows that waited for it are complete."""
-    for p in range(count):
-        add_product(rows, p, sums, p, to_oppose)
-    for p in range(count):
-        finish_row(rows, p, whose[0, p], whose[1, p], to, to_class, class_bias, order, logits, out)
-
-
-@inlined
-def classes_of_block(leader: Any, first: int, last: int, here: int, samples: int, tops: Any, totals: Any, out: Any) -> None:
-    """log p of nodes first .. last - 1 from their logits; those of samples that agree with an earlier one are copied."""
-    for i in range(first, last):
-        for k in range(here, here + samples):
-            same = leader[i, k]
-            if same != k:
-                for c in range(out.shape[2]):
-                    out[k, i, c] = out[same, i, c]
-    for k in range(here, here + samples):
-        log_softmax_rows(out, k, first, last, tops, totals)
-
-
-@inlined
-def log_softmax_rows(out: Any, k: int, first: int, last: int, tops: Any, totals: Any) -> None:
-    """out_(k, i) = log softmax(out_(k, i)) of at most `BLOCK` nodes side by side; x - x is there so that what is not a number
-    stays none."""
-    zero, count = out.dtype.type(0.0), last - first
-    for b in range(count):
-        tops[b], totals[b] = out[k, first + b, 0], zero
-    for c in range(1, out.shape[2]):
-        for b in range(count):
-            tops[b] = max(tops[b], out[k, first + b, c])
-    for c in range(out.shape[2]):
-        for b in range(count):
-            x = out[k, first + b, c]
-            totals[b] += exp(x - tops[b]) + (x - x)
-    for b in range(count):
-        tops[b] += log(totals[b]) + (totals[b] - totals[b])
-    for c in range(out.shape[2]):
-        for b in range(count):
-            out[k, first + b, c] -= tops[b]
 
 
 @compiled
