@@ -81,6 +81,13 @@ def demo(out: Out = Path("demo-run"), seed: Seed = 0) -> None:
     run_demo(out, seed)
 
 
+def _with_kernel(settings: list[str], kernel: str | None, model: str) -> list[str]:
+    """What --set and --kernel ask for together."""
+    if kernel is not None and model != "spam":
+        raise BadInput(f"--kernel: found '{kernel}' for {model}; kernels belong to spam, leave it out")
+    return settings if kernel is None else [*settings, f"kernel={kernel}"]
+
+
 @app.command()
 def train(
     dataset: Dataset = None,
@@ -129,9 +136,7 @@ def train(
     from spam_gnn.commands.planning import refuse_early, share_of_memory
 
     workers = int(os.environ.get("WORLD_SIZE", workers))
-    if kernel is not None and model != "spam":
-        raise BadInput(f"--kernel: found '{kernel}' for {model}; kernels belong to spam, leave it out")
-    chosen = [*(settings or []), *([] if kernel is None else [f"kernel={kernel}"])]
+    chosen = _with_kernel(settings or [], kernel, model)
     batches, there = parse_batches(batch_size, neighbours, clusters, together, workers), share_of_memory(workers)
     if model == "spam" and not resume:
         refuse_early(graph, preset, chosen, batches, there)

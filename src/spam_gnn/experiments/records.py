@@ -20,6 +20,8 @@ _KEPT = ("reason", "test", "val", "test_calibrated", "temperature", "edges", "me
          "seconds_per_epoch", "seconds_total", "cpu_seconds", "peak_memory_mb", "findings")  # fmt: skip
 _IN_SPEC, _OF_ONE_RUN = ("settings", "train"), ("split", "seed")
 _METRICS = ("test", "val", "test_calibrated")  # written as values, behind the name of their names
+_NUMBERS = ("temperature", "epochs", "best_epoch", "seconds", "seconds_per_epoch", "seconds_total", "cpu_seconds",
+            "peak_memory_mb")  # of the run itself, likewise  # fmt: skip
 
 
 def planned_records(specs: Iterable[RunSpec], store: RunStore) -> list[Record]:
@@ -85,7 +87,8 @@ def write_records(path: Path, records: Sequence[Record]) -> None:
         spec = {key: named(value) if key in _IN_SPEC else value for key, value in run["spec"].items()}
         own = {key: spec.pop(key) for key in _OF_ONE_RUN if key in spec}
         run |= {"spec": {"same": named(spec), **own}, "made": named(run["made"])}
-        run |= {key: [named(list(run[key])), *run[key].values()] for key in _METRICS if key in run}
+        run["numbers"] = {key: run.pop(key) for key in _NUMBERS if key in run}
+        run |= {key: [named(list(run[key])), *run[key].values()] for key in (*_METRICS, "numbers") if key in run}
         runs.append(run)
     lines = [json.dumps({"name": name, "value": json.loads(text)}, separators=(",", ":")) for text, name in names.items()]
     lines += [json.dumps(run, separators=(",", ":"), allow_nan=False) for run in runs]
@@ -104,8 +107,9 @@ def read_records(path: Path) -> list[Record]:
                 continue
             spec = {**shared[entry["spec"].pop("same")], **entry["spec"]}
             spec |= {key: shared[spec[key]] for key in _IN_SPEC if key in spec}
-            metrics = {key: entry[key] for key in _METRICS if isinstance(entry.get(key), list)}
-            entry |= {key: dict(zip(shared[of], values, strict=True)) for key, (of, *values) in metrics.items()}
+            listed = {key: entry[key] for key in (*_METRICS, "numbers") if isinstance(entry.get(key), list)}
+            entry |= {key: dict(zip(shared[of], values, strict=True)) for key, (of, *values) in listed.items()}
+            entry |= entry.pop("numbers", {})  # older files have them one by one
             records.append({**entry, "spec": spec, "made": shared[entry["made"]]})
     except FileNotFoundError:
         raise BadInput(f"{path}: not found; run `spam-gnn reproduce {path.stem}` first") from None

@@ -40,15 +40,18 @@ def finish_waiting(
 
 
 @inlined
-def classes_of_block(leader: Any, first: int, last: int, here: int, samples: int, tops: Any, totals: Any, out: Any) -> None:
-    """log p of nodes first .. last - 1 from their logits; those of samples that agree with an earlier one are copied."""
-    for i in range(first, last):
+def classes_of_block(
+    classes: int, leader: Any, first: int, last: int, here: int, samples: int, tops: Any, totals: Any, out: Any
+) -> None:
+    """log p of nodes first .. last - 1 from their logits, if there are classes; those of samples that agree with an earlier one
+    are copied."""
+    for i in range(first, last if classes > 0 else first):
         for k in range(here, here + samples):
             same = leader[i, k]
             if same != k:
-                for c in range(out.shape[2]):
+                for c in range(classes):
                     out[k, i, c] = out[same, i, c]
-    for k in range(here, here + samples):
+    for k in range(here, here + samples if classes > 0 else here):
         log_softmax_rows(out, k, first, last, tops, totals)
 
 

@@ -93,6 +93,20 @@ def look_ahead(
 
 
 @inlined
+def meet_all(
+    heard: int, edges: Any, slot: int, source: Any, at: Any, each: int, squares: Any, table: Any, steps: int, made: Any,
+    target: int, t: Any, rows: Any, near: Any, dots: Any,
+) -> None:  # fmt: skip
+    """Of all that a node hears in some sample: rows of the table and |v|^2, and where there are steps t . v."""
+    for q in range(heard):
+        r = at[source[edges[slot, q]]]
+        rows[q], near[q] = each * r, squares[r]
+    if heard > 0 and steps > 0:
+        load(t, made, target)
+        row_dots(t, table, rows, heard, dots)
+
+
+@inlined
 def list_present(
     signs: Any, k: int, edges: Any, slot: int, rows: Any, all_near: Any, all_dots: Any, heard: int, listed: Any, sign: Any,
     near: Any, dots: Any,
@@ -204,18 +218,11 @@ def layer_rows(
             own_products(i, min(i + BLOCK, last), here, samples, leader, hidden, members, to_own, bias, made)
         if i + LEAD - 1 < last:
             look_ahead(pointer, source, signs, sample, here, samples, leader, i + LEAD - 1, at, each, edges, all_heard, table)
-        for q in range(heard):
-            r = at[source[edges[slot, q]]]
-            rows[q], all_near[q] = each * r, squares[r]
-        if heard > 0 and steps > 0:
-            load(t, made, 2 * b + 1)
-            row_dots(t, table, rows, heard, all_dots)
+        meet_all(heard, edges, slot, source, at, each, squares, table, steps, made, 2 * b + 1, t, rows, all_near, all_dots)
         for k in range(here, here + samples):
             if leader[i, k] != k:
                 continue
-            count = list_present(
-                signs, sample + k, edges, slot, rows, all_near, all_dots, heard, listed, sign, near, dots
-            )
+            count = list_present(signs, sample + k, edges, slot, rows, all_near, all_dots, heard, listed, sign, near, dots)
             if steps > 0:
                 code_present(t, table, listed, near, dots, count, penalty, steps, a, down, residual, gram)
             supporting, opposing, plus_mass, minus_mass = part_present(
@@ -238,5 +245,4 @@ def layer_rows(
         if b == BLOCK - 1 or i == last - 1:
             finish_waiting(waiting, results, sums, whose, to_oppose, to, to_class, class_bias, order, logits, out)
             waiting = 0
-            if class_bias.size > 0:
-                classes_of_block(leader, i - b, i + 1, here, samples, tops, totals, out)
+            classes_of_block(class_bias.size, leader, i - b, i + 1, here, samples, tops, totals, out)
