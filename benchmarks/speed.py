@@ -25,7 +25,7 @@ from spam_gnn.experiments.speed_parts import epoch_alone, in_fresh_process, lass
 from spam_gnn.experiments.speed_parts import parts_of_epoch, peak_memory, thread_gain
 from spam_gnn.files import make_folder, write_json
 from spam_gnn.resources import allowed_threads
-from speed_page import RATIOS, draw, growth_table, main_table, page
+from speed_page import RATIOS, TIMES, draw, growth_table, main_table, page
 from table import HERE, commit, provenance
 
 STORE = HERE.parent / "runs" / "speed" / commit()
@@ -58,9 +58,7 @@ def in_processes(name: str, processes: int) -> dict[str, Any]:
     turns = [in_fresh_process("speed.turns_here", name) for _ in range(processes)]
     found = {key: turns[0][key] for key in ("graph", "messages")} | {"processes": processes, "models": {}}
     for model in MODELS:
-        found["models"][model] = {
-            key: statistics.median(turn["models"][model][key] for turn in turns) for key in ("train_seconds", "predict_seconds")
-        }
+        found["models"][model] = {key: statistics.median(turn["models"][model][key] for turn in turns) for key in TIMES}
     for ratio in RATIOS:
         seen = {model: [turn[ratio][model] for turn in turns] for model in MODELS}
         found[ratio] = {m: [statistics.median(values), min(values), max(values)] for m, values in seen.items()}

@@ -16,10 +16,12 @@ from matplotlib import pyplot as plt
 ABOUT = (
     "SpaM (posterior on, unrolled coder with T = 3, L = 2, width 64; K in the name; spam-default is the default preset, with "
     "its further networks) beside PyG's GCN and GAT (two layers, width 64, one head, no dropout on the input). One thread, "
-    "models taking turns in one process; CPU seconds, medians over its rounds. Several processes: their median, of ratios with "
-    "the lowest and the highest. SpaM predicts with K = 8. Peak memory is that of a process of its own, libraries included. "
-    "`python benchmarks/speed.py`; what stands behind the figures: [speed_notes.md](speed_notes.md)."
+    "models taking turns in one process; CPU seconds, medians over its rounds ± half the quartile distance. Several "
+    "processes: their median, of ratios with the lowest and the highest. SpaM predicts with K = 8. Peak memory is that of a "
+    "process of its own, libraries included. `python benchmarks/speed.py`; what "
+    "stands behind the figures: [speed_notes.md](speed_notes.md)."
 )
+TIMES = ("train_seconds", "train_spread", "predict_seconds", "predict_spread")
 RATIOS = ("ratio_to_gat", "ratio_to_gcn", "predict_ratio_to_gat")
 EPOCHS = ("squirrel", "cornell5", "random:1e+06")
 MEMORY = 10 * 1024  # MiB
@@ -39,10 +41,11 @@ def main_table(results: list[dict[str, Any]]) -> list[str]:
     rows = []
     for found in results:
         for model, entry in found["models"].items():
+            epoch, predicted = (f"{entry[f'{job}_seconds']:.4f} ± {entry[f'{job}_spread']:.4f}" for job in ("train", "predict"))
             train, to_gcn, predict = (shown(found[ratio][model]) for ratio in RATIOS)
             rows.append([
-                found["graph"], f"{found['messages']:,}", f"{found['processes']}", model, f"{entry['train_seconds']:.4f}",
-                train, to_gcn, f"{entry['predict_seconds']:.4f}", predict,
+                found["graph"], f"{found['messages']:,}", f"{found['processes']}", model, epoch, train, to_gcn,
+                predicted, predict,
                 f"{entry['peak_memory_mb']:.0f}" if "peak_memory_mb" in entry else "",
             ])  # fmt: skip
     header = ("graph", "messages", "processes", "model", "epoch, s", "/ GAT", "/ GCN", "predict, s", "/ GAT", "peak MiB")
