@@ -103,7 +103,7 @@ def propagate_into(
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
     """The same without a gradient, where what is kept of every edge goes to `room(m, columns)`, which may live on disk."""
     passes, (n, classes), m = _Passes(structure, heard_by, judged_by, weight), log_u.shape, structure.source.numel()
-    belief, heard, other = torch.softmax(log_u, 1), room(0, classes), None
+    belief, heard, other = torch.softmax(log_u.t(), 0).t().contiguous(), room(0, classes), None
     for _ in range(rounds):
         refined, into = log_u.new_empty(n, classes), room(m, classes) if other is None else other
         passes.hear(array(log_u), array(belief), array(heard), into.numpy(), refined.numpy())
@@ -174,7 +174,7 @@ class _Propagate(torch.autograd.Function):
     ) -> tuple[Tensor, Tensor]:  # fmt: skip
         keep, (n, classes), m = any(ctx.needs_input_grad), log_u.shape, structure.source.numel()
         passes, prior = _Passes(structure, Terms(weights, rest), Terms(judge, judge_rest), weight), array(log_u)
-        beliefs, heard = [torch.softmax(log_u.detach(), 1)], [fresh(0, classes, like=log_u)]
+        beliefs, heard = [torch.softmax(log_u.detach().t(), 0).t().contiguous()], [fresh(0, classes, like=log_u)]
         for _ in range(rounds):
             beliefs.append(log_u.new_empty(n, classes))
             heard.append(fresh(m, classes, like=log_u))

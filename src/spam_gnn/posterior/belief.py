@@ -117,7 +117,7 @@ class BeliefPosterior(SignPosterior):
 
     def _log_beliefs(self, logits: Tensor, graph: Graph, context: Tensor) -> Tensor:
         """(n, C): log u, from the features, or from the label where it is context."""
-        log_u = torch.log_softmax(logits * self.sharpness.exp(), -1)
+        log_u = torch.log_softmax((logits * self.sharpness.exp()).t(), 0).t()
         known = F.one_hot(graph.y.clamp(min=0), self.num_classes) * self.config.known
         known = (known + (1.0 - self.config.known) / self.num_classes).log()
         return torch.where(context.unsqueeze(1), known.to(log_u.dtype), log_u)
@@ -136,7 +136,7 @@ class BeliefPosterior(SignPosterior):
         """
         log_u = self._log_beliefs(distribution.node_logits[0], graph, context)
         heard_by, judged_by = self._terms(log_u, graph, evidence)
-        belief = torch.softmax(distribution.node_logits[-1], -1).t()  # (C, n)
+        belief = torch.softmax(distribution.node_logits[-1].t(), 0)  # (C, n)
         first, second = belief.index_select(1, ends[0]), belief.index_select(1, ends[1])
         heard = torch.stack([log_message(second, heard_by), log_message(first, heard_by)])
         return judged(first, second, judged_by).exp().t(), self._weight(graph)[ends].unsqueeze(1) * heard
