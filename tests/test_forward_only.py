@@ -9,7 +9,7 @@ from spam_gnn import S2Config, S2Conv, SpaM, SpaMConfig, forward_only
 from spam_gnn.data.synthetic import csbm
 from spam_gnn.errors import BadInput
 from spam_gnn.graph import Graph
-from spam_gnn.kernels import compiled, infer
+from spam_gnn.kernels import compiled, infer, variants
 from spam_gnn.kernels.infer import Classes, infer_classes, infer_layer
 from spam_gnn.kernels.variants import Held
 from spam_gnn.sampling import SignedGraphs, sample_signs, sign_table
@@ -78,6 +78,31 @@ def test_a_layer_is_the_plain_one_on_awkward_graphs(coder, shared, width, oppose
         if shared:
             some = infer_layer(messages, held, conv.as_layer(), draw, range(1, 3)).dense()
             torch.testing.assert_close(some, plain[1:3], atol=1e-5, rtol=1e-4)
+
+
+@pytest.mark.parametrize("kind", [torch.float32, torch.float64])
+@pytest.mark.parametrize("steps", [1, 3])
+@pytest.mark.parametrize("samples", [1, 2, 3, 8, 11])
+@pytest.mark.parametrize("opposed", [True, False])
+def test_samples_side_by_side_are_what_each_is_by_itself(samples, steps, opposed, kind, monkeypatch):
+    """Of few neighbours and of more, of one lane, of eight and of more; some samples agree about a node."""
+    monkeypatch.setattr(infer, "_opposed", lambda *_: opposed)
+    monkeypatch.setattr(variants, "SHARED", 1.0)
+    generator = torch.Generator().manual_seed(samples)
+    messages, width = awkward(1), 64
+    draw = torch.randint(-1, 2, (messages.count, samples), generator=generator, dtype=torch.int8)
+    draw[:, samples // 2] = draw[:, 0]
+    signs = SignedGraphs((draw.t() > 0).to(kind), (draw.t() < 0).to(kind), torch.zeros(samples, dtype=kind))
+    config = S2Config(coder="unrolled", coder_steps=steps, penalty=0.05, separate_signs=True, gamma=0.3, kernel="torch")
+    conv = moved(S2Conv(5, width, width, config, torch.Generator().manual_seed(0)).to(kind))
+    hidden = torch.randn(1, 30, 5, generator=generator, dtype=kind)
+    with torch.no_grad():
+        plain = torch.relu(conv.pass_messages(hidden, (messages,), signs).hidden)
+        found = infer_layer(messages, Held.of(hidden), conv.as_layer(), draw[messages.edge], range(samples))
+    degrees = messages.row_pointer.diff()
+    assert all(bool(some.any()) for some in (degrees == 0, (degrees > 0) & (degrees <= 8), degrees > 8))
+    assert samples == 1 or found.rows.shape[0] < 30 * samples  # the two that agree have rows in common
+    torch.testing.assert_close(found.dense(), plain, atol=1e-5, rtol=1e-4)
 
 
 def test_weights_of_opposing_messages_are_applied_first_where_that_is_less_work():

@@ -65,14 +65,20 @@ refine: Callable[..., None] = intrinsic(_refine)
 
 
 @inlined
+def gram_of(table: Any, listed: Any, near: Any, count: int, gram: Any) -> None:
+    """gram_(q, r) = v_q . v_r of at most `FEW` neighbours, rows of `FEW`; `near` holds |v_q|^2."""
+    for q in range(count):
+        dots_with(table, listed[q], table, listed, q, gram, FEW * q)
+        gram[FEW * q + q] = near[q]
+        for r in range(q):
+            gram[FEW * r + q] = gram[FEW * q + r]
+
+
+@inlined
 def code_few(
     table: Any, listed: Any, near: Any, dots: Any, count: int, step: Any, limit: Any, steps: int, a: Any, gram: Any
 ) -> None:  # fmt: skip
     """a_T of at most `FEW` present neighbours; `near` holds |v_q|^2, `dots` t . v_q, `gram` (FEW * FEW,) is scratch."""
     if steps > 1:
-        for q in range(count):
-            dots_with(table, listed[q], table, listed, q, gram, FEW * q)
-            gram[FEW * q + q] = near[q]
-            for r in range(q):
-                gram[FEW * r + q] = gram[FEW * q + r]
+        gram_of(table, listed, near, count, gram)
     refine(gram, dots, count, step, limit, steps, a)

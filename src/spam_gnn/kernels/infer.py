@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from spam_gnn.errors import BadInput
-from spam_gnn.kernels import infer_loops
+from spam_gnn.kernels import infer_apart, infer_loops, infer_shared
 from spam_gnn.kernels.compiled import array, over_rows
 from spam_gnn.kernels.conv import Weights
 from spam_gnn.kernels.memory import fresh
@@ -95,18 +95,23 @@ def _run_layer(
     table, squares = fresh(size, each * width, like=hidden.rows), hidden.rows.new_empty(size)
     into, (projecting, passing) = [table.view(each * size, width).numpy(), squares.numpy()], layer.operands()
     last, h, result = [array(t) for t in classes], array(hidden.rows), out.numpy()
-    pointer, source, drawn = array(messages.row_pointer), array(messages.source), array(signs)
+    pointer, source, drawn = array(messages.row_pointer), array(messages.source).view(np.uint64), array(signs)
     before: NDArray[np.int32] = np.full(n, -1, np.int32)  # the hidden rows that the table is made of
     for here in range(kept):
         count, members = len(samples) if kept == 1 else 1, hidden.of_sample(here)
         new, at = (members >= hidden.begin[here], members) if lasts else (members != before, nodes)
-        said = [samples.start, here, count, found.leader, found.place, at, h, members]
+        at = at.view(np.uint32)  # whose sign compiled code need not look at
+        said = [found.leader, found.place, at, h, members, *into, *passing, *last, result]
 
         def project(thread: int, first: int, end: int, members: Any = members, new: Any = new, at: Any = at) -> None:  # noqa: ARG001
             infer_loops.project_rows(first, end, each, h, members, new, at, *projecting, *into)
 
-        def listen(thread: int, first: int, end: int, said: Any = said) -> None:  # noqa: ARG001 - threads share nothing here
-            infer_loops.layer_rows(first, end, each, pointer, source, drawn, *said, *into, *passing, *last, result)
+        def listen(thread: int, first: int, end: int, said: Any = said, here: int = here, count: int = count) -> None:  # noqa: ARG001
+            heard = (first, end, each, pointer, source, drawn, samples.start)
+            if count > 1:
+                infer_shared.shared_rows(*heard, count, *said)
+            else:
+                infer_apart.apart_rows(*heard[:-1], samples.start + here, here, *said)
 
         over_rows(pointer, 2 * n * inner * width, project)
         over_rows(pointer, (2 * n * inner + messages.count * (1 + 2 * layer.steps) * count) * width, listen)
@@ -117,7 +122,8 @@ def _opposed(messages: Messages, hidden: Held, signs: Tensor, samples: range, wi
     """Whether W- is applied to what nodes say beforehand, too: where samples share it, once for all of them, or where it is
     mostly zeros; and if about half the nodes hear somebody who opposes, by some of the messages."""
     some = signs[:: max(1, messages.count // _LOOKED_AT), samples.start : samples.stop]
-    opposing = float((some < 0).double().mean()) * messages.count / max(messages.num_nodes, 1) if some.numel() else 0.0
+    share = int((some < 0).sum()) / max(some.numel(), 1)
+    opposing = share * messages.count / max(messages.num_nodes, 1)
     cheap = hidden.place.shape[1] == 1 < len(samples) or mostly_zeros(hidden.rows, width)
     return cheap and opposing * (len(samples) if hidden.place.shape[1] == 1 else 1) > _OPPOSING
 

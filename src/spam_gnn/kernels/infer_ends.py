@@ -7,36 +7,38 @@ from typing import Any
 from spam_gnn.kernels.compiled import inlined
 from spam_gnn.kernels.elementary import exp, log
 from spam_gnn.kernels.half_empty import add_product
-from spam_gnn.kernels.rows import dots_with
+from spam_gnn.kernels.rows import row_dots
 
 
 @inlined
 def finish_row(
-    rows: Any, place: int, i: int, k: int, to: Any, to_class: Any, class_bias: Any, order: Any, logits: Any, out: Any
-) -> None:
-    """relu of a row that is complete, of node i in sample k, or the logits of its classes, go where they belong."""
-    for x in range(rows.shape[1]):
-        rows[place, x] = max(rows[place, x], rows.dtype.type(0.0))
+    rows: Any, place: int, bias: Any, i: int, k: int, to: Any, to_class: Any, class_bias: Any, order: Any, relu: Any,
+    logits: Any, out: Any,
+) -> None:  # fmt: skip
+    """relu of b plus a row that is complete, of node i in sample k, or the logits of its classes, go where they belong."""
+    zero = rows.dtype.type(0.0)
     if to_class.shape[0] > 0:
-        dots_with(rows, place, to_class, order, class_bias.size, logits, 0)
+        for x in range(rows.shape[1]):  # not in place: compiled to stores under a mask, which the loads behind them wait for
+            relu[x] = max(rows[place, x] + bias[x], zero)
+        row_dots(relu, to_class, order, class_bias.size, logits)
         for c in range(class_bias.size):
             out[k, i, c] = logits[c] + class_bias[c]
     else:
         r = to[i, k]
         for x in range(rows.shape[1]):
-            out[0, r, x] = rows[place, x]
+            out[0, r, x] = max(rows[place, x] + bias[x], zero)
 
 
 @inlined
 def finish_waiting(
-    count: int, rows: Any, sums: Any, whose: Any, to_oppose: Any, to: Any, to_class: Any, class_bias: Any, order: Any,
-    logits: Any, out: Any,
+    count: int, rows: Any, sums: Any, whose: Any, to_oppose: Any, bias: Any, to: Any, to_class: Any, class_bias: Any,
+    order: Any, relu: Any, logits: Any, out: Any,
 ) -> None:  # fmt: skip
     """What opposes goes through W-, and the rows that waited for it are complete."""
     for p in range(count):
-        add_product(rows, p, sums, p, to_oppose)
+        add_product(rows, whose[2, p], sums, p, to_oppose)
     for p in range(count):
-        finish_row(rows, p, whose[0, p], whose[1, p], to, to_class, class_bias, order, logits, out)
+        finish_row(rows, whose[2, p], bias, whose[0, p], whose[1, p], to, to_class, class_bias, order, relu, logits, out)
 
 
 @inlined

@@ -11,7 +11,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 AHEAD = 32  # messages between asking for a row and using it: more than most neighbourhoods, fewer than a cache holds
-_LINE = 64  # bytes that travel together
+_LINE, _LINES = 64, 4  # bytes that travel together, and how many of these are asked for in one turn of a loop
 
 
 def _ask_for_row(typing: Any, table: Any, row: Any, width: Any) -> Any:  # noqa: ARG001 - numba's calling convention
@@ -26,9 +26,12 @@ def _ask_for_row(typing: Any, table: Any, row: Any, width: Any) -> Any:  # noqa:
         fetch = cgutils.get_or_insert_function(
             builder.module, ir.FunctionType(ir.VoidType(), [byte, word, word, word]), "llvm.prefetch.p0"
         )
-        with cgutils.for_range_slice(builder, size.type(0), size, size.type(_LINE), size.type) as (at, _):
-            line = builder.gep(start, [at], source_etype=ir.IntType(8))
-            builder.call(fetch, [line, word(0), word(3), word(1)])
+        whole = builder.and_(size, size.type(-_LINES * _LINE))
+        for begin, end, lines in ((size.type(0), whole, _LINES), (whole, size, 1)):
+            with cgutils.for_range_slice(builder, begin, end, size.type(lines * _LINE), size.type) as (at, _):
+                for place in range(lines):
+                    line = builder.gep(start, [builder.add(at, at.type(place * _LINE))], source_etype=ir.IntType(8))
+                    builder.call(fetch, [line, word(0), word(3), word(1)])
         return context.get_dummy_value()
 
     return types.void(table, types.intp, types.intp), emit

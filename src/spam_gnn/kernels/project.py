@@ -18,7 +18,7 @@ def _product_rows(first: int, last: int, pointer: Any, columns: Any, values: Any
     for i in range(first, last):
         for x in range(out.shape[1]):
             out[i, x] = zero
-        add_row_of(out, i, weight, columns, values, pointer[i], pointer[i + 1] - pointer[i])
+        add_row_of(out, i, weight, columns, values, pointer[i], pointer[i + 1] - pointer[i], weight.dtype.type(1.0))
 
 
 def sparse_product(rows: Tensor, columns: Tensor, values: Tensor, weight: Tensor) -> Tensor | None:

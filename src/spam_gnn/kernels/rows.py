@@ -91,7 +91,7 @@ def dots_with(table: Any, r: int, values: Any, nodes: Any, count: int, out: Any,
 @inlined
 def add_rows(row: Any, values: Any, nodes: Any, weights: Any, count: int) -> None:
     """row += sum_e weight_e v of the listed nodes."""
-    done = add_tiles(row, 0, values, nodes, 0, weights, 0, count)
+    done = add_tiles(row, 0, values, nodes, 0, weights, 0, count, row.dtype.type(1.0))
     if done < row.size:
         for e in range(count):
             j, a = nodes[e], weights[e]
@@ -100,12 +100,12 @@ def add_rows(row: Any, values: Any, nodes: Any, weights: Any, count: int) -> Non
 
 
 @inlined
-def add_row_of(out: Any, i: int, values: Any, nodes: Any, weights: Any, begin: int, count: int) -> None:
-    """out_i += sum_e weight_{begin + e} v of the nodes listed from `begin` on: a row of a sparse product."""
-    done = add_tiles(out, i, values, nodes, begin, weights, begin, count)
+def add_row_of(out: Any, i: int, values: Any, nodes: Any, weights: Any, begin: int, count: int, scale: Any) -> None:
+    """out_i += scale sum_e weight_{begin + e} v of the nodes listed from `begin` on: a row of a sparse product."""
+    done = add_tiles(out, i, values, nodes, begin, weights, begin, count, scale)
     if done < out.shape[1]:
         for e in range(begin, begin + count):
-            j, a = nodes[e], weights[e]
+            j, a = nodes[e], weights[e] * scale
             for x in range(done, out.shape[1]):
                 out[i, x] += a * values[j, x]
 
@@ -113,7 +113,7 @@ def add_row_of(out: Any, i: int, values: Any, nodes: Any, weights: Any, begin: i
 @inlined
 def add_basis(rows: Any, j: int, basis: Any, order: Any, share: Any, begin: int, count: int) -> None:
     """rows_j += sum_r share_{begin + r} basis_r; `order` counts 0, 1, 2, ..."""
-    done = add_tiles(rows, j, basis, order, 0, share, begin, count)
+    done = add_tiles(rows, j, basis, order, 0, share, begin, count, basis.dtype.type(1.0))
     if done < basis.shape[1]:
         for r in range(count):
             a = share[begin + r]

@@ -96,7 +96,9 @@ def variants_of(messages: Messages, held: Held, signs: Tensor, samples: range) -
         samples: which of them.
     """
     n, total = messages.num_nodes, len(samples)
-    if held.all_apart or total == 1:
+    if held.all_apart:
+        return Variants(np.tile(np.arange(total, dtype=np.int32), (n, 1)), held.place, held.begin)
+    if total == 1:
         return Variants.each_alone(n, total)
     leader, place, begin = np.empty((n, total), np.int32), np.empty((n, total), np.int32), np.zeros(total + 1, np.int64)
     pointer, source, drawn = array(messages.row_pointer), array(messages.source), array(signs)

@@ -19,7 +19,8 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 _REGISTERS, MATHS = 8, ("reassoc", "contract")
-_WIDE = 64 if get_host_cpu_features().get("avx512f", False) else 32  # bytes of a register of double numbers; of single ones: 32
+_TOGETHER = 4  # rows whose inner products are summed up together
+WIDE = 64 if get_host_cpu_features().get("avx512f", False) else 32  # bytes of a register of double numbers; of single ones: 32
 
 
 class Rows:
@@ -30,22 +31,28 @@ class Rows:
         self.data, self.width = held.data, cgutils.unpack_tuple(builder, held.shape)[-1]
         self.number = context.get_value_type(kind.dtype)
         self.number_bytes = kind.dtype.bitwidth // 8
-        self._in_registers_of(_WIDE if self.number_bytes == 8 else 32)
+        self._in_registers_of(WIDE if self.number_bytes == 8 else 32, _REGISTERS)
 
-    def _in_registers_of(self, size: int) -> None:
-        self.lanes = size // self.number_bytes
+    def _in_registers_of(self, size: int, registers: int) -> None:
+        self.registers, self.lanes = registers, size // self.number_bytes
         self.vector = ir.VectorType(self.number, self.lanes)
 
     def widest(self) -> Rows:
-        """The same in the widest registers there are."""
+        """The same in the widest registers there are, as many."""
         rows = copy(self)
-        rows._in_registers_of(_WIDE)
+        rows._in_registers_of(WIDE, _REGISTERS)
+        return rows
+
+    def fewest(self) -> Rows:
+        """The same tiles in the widest registers there are, and so in fewer of them."""
+        rows = copy(self)
+        rows._in_registers_of(WIDE, self.registers * self.lanes * self.number_bytes // WIDE)
         return rows
 
     def tile(self, row: Any, column: Any) -> list[Any]:
         """Addresses of the vectors of a tile that begins at (row, column)."""
         start = self.builder.add(self.builder.mul(row, self.width), column)
-        place = [self.builder.add(start, start.type(self.lanes * r)) for r in range(_REGISTERS)]
+        place = [self.builder.add(start, start.type(self.lanes * r)) for r in range(self.registers)]
         cells = [self.builder.gep(self.data, [p], source_etype=self.number) for p in place]
         return [self.builder.bitcast(cell, self.vector.as_pointer()) for cell in cells]
 
@@ -55,7 +62,7 @@ class Rows:
 
 def each_tile(builder: Any, rows: Rows, work: Callable[[Any], None], start: Any | None = None) -> Any:
     """work(first column) of each whole tile from column `start` on; returns how many columns are covered up to the last."""
-    size = rows.width.type(_REGISTERS * rows.lanes)
+    size = rows.width.type(rows.registers * rows.lanes)
     start = size.type(0) if start is None else start
     tiles = builder.udiv(builder.sub(rows.width, start), size)
     covered = builder.add(start, builder.mul(tiles, size))
@@ -72,13 +79,14 @@ def _entry(context: Any, builder: Any, kind: Any, value: Any, place: Any) -> Any
 
 
 def _add_tiles(
-    typing: Any, out: Any, place: Any, values: Any, nodes: Any, start: Any, weights: Any, begin: Any, count: Any  # noqa: ARG001
-) -> Any:
-    """add_tiles(out, place, values, nodes, start, weights, begin, count): out_place += sum_e weight_{begin + e} v of node
-    start + e, in whole tiles; returns how many columns were done."""
+    typing: Any, out: Any, place: Any, values: Any, nodes: Any, start: Any, weights: Any, begin: Any, count: Any,  # noqa: ARG001
+    scale: Any,
+) -> Any:  # fmt: skip
+    """add_tiles(out, place, values, nodes, start, weights, begin, count, scale): out_place += scale sum_e weight_{begin + e} v
+    of node start + e, in whole tiles; returns how many columns were done."""
 
     def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        into, rows = (Rows(context, builder, signature.args[i], arguments[i]) for i in (0, 2))
+        into, rows = (Rows(context, builder, signature.args[i], arguments[i]).fewest() for i in (0, 2))
 
         def tile(column: Any) -> None:
             addresses = into.tile(arguments[1], column)
@@ -88,7 +96,7 @@ def _add_tiles(
             with cgutils.for_range(builder, arguments[7]) as loop:
                 node = _entry(context, builder, signature.args[3], arguments[3], builder.add(arguments[4], loop.index))
                 weight = _entry(context, builder, signature.args[5], arguments[5], builder.add(arguments[6], loop.index))
-                spread = broadcast(builder, weight, into.vector)
+                spread = broadcast(builder, builder.fmul(weight, arguments[8], flags=MATHS), into.vector)
                 for total, vector in zip(sums, rows.loaded(rows.tile(node, column)), strict=True):
                     product = builder.fmul(spread, vector, flags=MATHS)
                     builder.store(builder.fadd(builder.load(total, typ=into.vector), product, flags=MATHS), total)
@@ -97,7 +105,7 @@ def _add_tiles(
 
         return each_tile(builder, into, tile)
 
-    return types.intp(out, types.intp, values, nodes, types.intp, weights, types.intp, types.intp), emit
+    return types.intp(out, types.intp, values, nodes, types.intp, weights, types.intp, types.intp, scale), emit
 
 
 def _dot_tiles(
@@ -107,31 +115,73 @@ def _dot_tiles(
     whole tiles; returns how many columns were done. Where there is no whole tile, `out` stays as it was."""
 
     def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        fixed, rows = (Rows(context, builder, signature.args[i], arguments[i]) for i in (0, 2))
+        fixed, rows = (Rows(context, builder, signature.args[i], arguments[i]).fewest() for i in (0, 2))
         result = context.make_array(signature.args[5])(context, builder, arguments[5])
-        name = f"llvm.vector.reduce.fadd.v{fixed.lanes}f{8 * fixed.number_bytes}"
-        kind = ir.FunctionType(fixed.number, [fixed.number, fixed.vector])
-        reduce = cgutils.get_or_insert_function(builder.module, kind, name)
+        count, four = arguments[4], ir.VectorType(fixed.number, _TOGETHER)
+        grouped = builder.and_(count, count.type(-_TOGETHER))
 
         def tile(column: Any) -> None:
             held = fixed.loaded(fixed.tile(arguments[1], column))
-            with cgutils.for_range(builder, arguments[4]) as loop:
-                node = _entry(context, builder, signature.args[3], arguments[3], loop.index)
-                products = [
-                    builder.fmul(a, b, flags=MATHS)
-                    for a, b in zip(held, rows.loaded(rows.tile(node, column)), strict=True)
-                ]
-                while len(products) > 1:
-                    half = len(products) // 2
-                    products = [builder.fadd(a, b, flags=MATHS) for a, b in zip(products[:half], products[half:], strict=True)]
-                cell = builder.gep(result.data, [builder.add(arguments[6], loop.index)], source_etype=fixed.number)
-                first = builder.icmp_unsigned("==", column, column.type(0))
-                total = builder.select(first, fixed.number(0.0), builder.load(cell, typ=fixed.number))
-                builder.store(builder.call(reduce, [total, products[0]], fastmath=MATHS), cell)
+            first = builder.icmp_unsigned("==", column, column.type(0))
+
+            def partial_sums(e: Any) -> Any:
+                vectors = rows.loaded(rows.tile(_entry(context, builder, signature.args[3], arguments[3], e), column))
+                return _added(builder, [builder.fmul(a, b, flags=MATHS) for a, b in zip(held, vectors, strict=True)])
+
+            def add(e: Any, totals: Any) -> None:
+                cell = builder.gep(result.data, [builder.add(arguments[6], e)], source_etype=fixed.number)
+                cell = builder.bitcast(cell, totals.type.as_pointer())
+                before = builder.load(cell, align=fixed.number_bytes, typ=totals.type)
+                none = ir.Constant(totals.type, -0.0 if totals.type == fixed.number else [-0.0] * _TOGETHER)
+                builder.store(
+                    builder.fadd(totals, builder.select(first, none, before), flags=MATHS), cell, align=fixed.number_bytes
+                )
+
+            with cgutils.for_range_slice(builder, count.type(0), grouped, count.type(_TOGETHER), count.type) as (e, _):
+                add(e, _sums_of_four(builder, [partial_sums(builder.add(e, e.type(x))) for x in range(_TOGETHER)], four))
+            with cgutils.for_range_slice(builder, grouped, count, count.type(1), count.type) as (e, _):
+                add(e, _sum_of(builder, partial_sums(e)))
 
         return each_tile(builder, fixed, tile)
 
     return types.intp(table, types.intp, values, nodes, types.intp, out, types.intp), emit
+
+
+def _added(builder: Any, vectors: list[Any]) -> Any:
+    """The sum of vectors, as a tree."""
+    while len(vectors) > 1:
+        half = len(vectors) // 2
+        vectors = [builder.fadd(a, b, flags=MATHS) for a, b in zip(vectors[:half], vectors[half:], strict=True)]
+    return vectors[0]
+
+
+def _sum_of(builder: Any, vector: Any) -> Any:
+    """The sum of the numbers of one vector."""
+    kind = vector.type
+    name = f"llvm.vector.reduce.fadd.v{kind.count}{'f32' if kind.element == ir.FloatType() else 'f64'}"
+    reduce = cgutils.get_or_insert_function(builder.module, ir.FunctionType(kind.element, [kind.element, kind]), name)
+    return builder.call(reduce, [ir.Constant(kind.element, -0.0), vector], fastmath=MATHS)
+
+
+def _sums_of_four(builder: Any, vectors: list[Any], four: ir.VectorType) -> Any:
+    """The sums of the numbers of each of four vectors: halves are added side by side, in a third of the steps."""
+    lanes = vectors[0].type.count
+
+    def picked(a: Any, b: Any, places: list[int]) -> Any:
+        return builder.shuffle_vector(a, b, ir.Constant(ir.VectorType(ir.IntType(32), len(places)), places))
+
+    size = lanes  # numbers of each of the four that are left
+    while len(vectors) > 1:
+        size //= 2
+        begins = range(0, 2 * lanes, 2 * size)
+        low, high = ([begin + way + x for begin in begins for x in range(size)] for way in (0, size))
+        pairs = zip(vectors[::2], vectors[1::2], strict=True)
+        vectors = [builder.fadd(picked(a, b, low), picked(a, b, high), flags=MATHS) for a, b in pairs]
+    (left,) = vectors
+    while size > 1:
+        size //= 2
+        left = builder.fadd(left, picked(left, left, [x ^ size for x in range(lanes)]), flags=MATHS)
+    return picked(left, left, [x * lanes // four.count for x in range(four.count)])
 
 
 def broadcast(builder: Any, number: Any, vector: ir.VectorType) -> Any:
