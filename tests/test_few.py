@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 import torch
 
+from spam_gnn import norms
 from spam_gnn.config import SpaMConfig, unlabelled_share
 from spam_gnn.data.synthetic import csbm
 from spam_gnn.model import SpaM
@@ -129,6 +130,24 @@ def test_columns_are_standardised_as_batch_norm_does():
         moments.add(piece)
     torch.testing.assert_close(ours.with_moments(x, *moments.found(x.dtype)), ours(x), atol=1e-5, rtol=1e-5)
     assert torch.isfinite(ours(x[:, :1])).all()  # one node has no spread
+
+
+@pytest.mark.parametrize("nodes", [1, 7, 20])
+def test_the_gradient_of_standardised_columns(nodes, monkeypatch):
+    monkeypatch.setattr(norms, "_ROWS", 8)  # several blocks, the last of them smaller
+    norm, generator = ColumnNorm(3).double(), torch.Generator().manual_seed(nodes)
+    x = torch.randn(2, nodes, 3, generator=generator, dtype=torch.float64, requires_grad=True)
+    weights = [torch.randn(3, generator=generator, dtype=torch.float64, requires_grad=True) for _ in range(2)]
+
+    def apply(x, weight, bias):
+        return torch.func.functional_call(norm, {"weight": weight, "bias": bias}, (x + 5.0,))
+
+    torch.autograd.gradcheck(apply, (x, *weights))
+
+
+def test_columns_far_from_zero_keep_their_digits():
+    x = torch.randn(1, 5000, 4, generator=torch.Generator().manual_seed(1))
+    torch.testing.assert_close(ColumnNorm(4)(x + 100.0), ColumnNorm(4)(x.double() + 100.0).float(), atol=5e-5, rtol=0.0)
 
 
 def test_the_deep_network_does_not_decay_and_the_others_do():

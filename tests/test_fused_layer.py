@@ -50,6 +50,27 @@ def test_fused_layer_is_the_composed_one(coder, shared, width, monkeypatch):
         torch.testing.assert_close(a, b, atol=1e-5, rtol=1e-4)
 
 
+@pytest.mark.parametrize("dense", [True, False])
+@pytest.mark.parametrize("samples", [1, 3])
+def test_where_nothing_opposes_the_second_half_is_left_out(samples, dense, monkeypatch):
+    """Of signs that are given: those that are learned have a derivative towards opposing, too."""
+    monkeypatch.setattr(conv, "_BLOCK", 16)
+    messages, generator = awkward(1), torch.Generator().manual_seed(3)
+    positive, _ = signs_of(messages, samples, 2)
+    hidden = torch.relu(torch.randn(samples, 30, 64, generator=generator) + (5.0 if dense else 0.0))
+    conv_layer, results = layer("unrolled", 64, inputs=64, outputs=64), []
+    parameters = [p for p in conv_layer.parameters() if p.requires_grad]
+    for learned in (True, False):
+        state = hidden.clone().requires_grad_()
+        signs = SignedGraphs(positive, torch.zeros_like(positive).requires_grad_(learned), torch.zeros(samples))
+        out = conv_layer.pass_fused(state, messages, signs, Activation(0.5, torch.Generator().manual_seed(4)))
+        assert getattr(out.hidden.grad_fn, "heard") == (128 if learned else 64)  # noqa: B009 - what autograd kept
+        loss = out.hidden.square().sum() + out.code_norm.sum()
+        results.append([out.hidden, out.code_norm, *torch.autograd.grad(loss, [state, *parameters])])
+    for a, b in zip(*results, strict=True):
+        torch.testing.assert_close(a, b, atol=1e-5 * float(a.detach().abs().max().clamp(min=1.0)), rtol=1e-5)
+
+
 @pytest.mark.parametrize("shared", [True, False])
 @pytest.mark.parametrize("self_term", [True, False])
 def test_states_that_are_mostly_zeros_make_no_difference(shared, self_term, monkeypatch):

@@ -106,6 +106,8 @@ class _Layer(torch.autograd.Function):
         v, squares = fresh(n, width, like=hidden), hidden.new_empty(n)
         out, masses = fresh(samples, n, outputs.shape[1], like=hidden), fresh(samples, 2, n, like=hidden)
         few = mostly_zeros(hidden, width, outputs.shape[1])
+        # halves that are summed and have a derivative: nothing opposes where every edge is taken as it was observed
+        heard = width if not ctx.needs_input_grad[8] and not bool(negative.any()) else 2 * width
         codes = fresh(samples, steps if keep else 0, messages.count, like=hidden)
         for part in groups_of(samples, hidden):
             h, count = of_sample(hidden, part.start), part.stop - part.start
@@ -120,14 +122,15 @@ class _Layer(torch.autograd.Function):
                     operands = [target, v, squares, positive[part], negative[part]]
                     coding.forward(rows, operands, codes[part], sums.unflatten(2, (2, width)), masses[part], keep)
                     for k in range(count):
-                        torch.addmm(base, sums[k], outputs, out=out[part.start + k, slice(*rows)])
+                        said, place = sums[k][:, :heard], (part.start + k, slice(*rows))
+                        torch.addmm(base, said, outputs[:heard], out=out[place])
 
             _speak(coding, h, few, to_value, v, squares)
             coding.over_rows((0, n), count, width, listen)
         if activation is not None:
             relu_and_drop_(out, activation.rate, activation.generator)
         if keep:
-            ctx.coding, ctx.activation, ctx.few = coding, activation, few
+            ctx.coding, ctx.activation, ctx.few, ctx.heard = coding, activation, few, heard
             ctx.save_for_backward(
                 hidden, to_value, to_target, to_self, outputs, bias, positive, negative, masses, codes,
                 out if activation is not None else None,
@@ -156,7 +159,8 @@ class _Backward:
         weights = (self.to_value, self.to_target, self.to_self, self.outputs, self.bias)
         threads = max(1, torch.get_num_threads())  # each adds up its own, in an order that does not depend on the others
         self.by_thread = [[None if w is None else w.new_zeros(w.shape) for w in weights] for _ in range(threads)]
-        self.outputs_back = self.outputs.t().contiguous()
+        self.heard: int = ctx.heard
+        self.outputs_back = self.outputs[: self.heard].t().contiguous()
         self.own_back = self.outputs_back[:0] if self.to_self is None else self.to_self.t().contiguous()
         for parts in self.by_thread:
             parts[3] = self.outputs_back.new_zeros(self.outputs_back.shape).t()  # transposed: see `_dense`
@@ -174,6 +178,8 @@ class _Backward:
         scalars = self.scalars.to(self.hidden.dtype)
         own, gamma, penalty = scalars[0], scalars[1], scalars[2]
         to_weights = [_added_up(parts) for parts in zip(*self.by_thread, strict=True)]
+        if to_weights[3] is not None and self.heard < len(self.outputs):
+            to_weights[3] = torch.cat([to_weights[3], torch.zeros_like(self.outputs[self.heard :])])
         return None, self.to_hidden, *to_weights, *self.to_signs, penalty, own, gamma, None, None
 
     def _group(self, part: slice, tables: list[tuple[Tensor, Tensor]]) -> None:
@@ -212,7 +218,10 @@ class _Backward:
             incoming = self._incoming(part, rows, received.of(len(block), out_width))
             flow, halves = flows.of(len(block), 2 * width), sums.of(len(block), 2 * width)
             for k in range(samples):
-                times(incoming[k], self.outputs_back, few=self.few_flow, out=flow[k])
+                if self.heard == 2 * width:
+                    times(incoming[k], self.outputs_back, few=self.few_flow, out=flow[k])
+                else:
+                    flow[k, :, :width], flow[k, :, width:] = times(incoming[k], self.outputs_back, few=self.few_flow), 0.0
             to_target = torch.zeros_like(target)
             operands = [target, self.values, self.squares, self.positive[part], self.negative[part]]
             self.coding.backward(
@@ -240,7 +249,8 @@ class _Backward:
         _, for_target, for_self, for_outputs, for_bias = to_weights
         assert for_outputs is not None
         assert for_bias is not None
-        add_transposed(for_outputs.t(), incoming.flatten(0, 1), halves.flatten(0, 1), few=self.few_flow)
+        said = halves.flatten(0, 1)[:, : self.heard].contiguous()
+        add_transposed(for_outputs.t(), incoming.flatten(0, 1), said, few=self.few_flow)
         total = incoming[0] if len(incoming) == 1 else incoming.sum(0)
         for_bias.add_(total.sum(0))
         to_block.zero_()
