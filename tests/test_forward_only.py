@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 
@@ -103,6 +105,15 @@ def test_samples_side_by_side_are_what_each_is_by_itself(samples, steps, opposed
     assert all(bool(some.any()) for some in (degrees == 0, (degrees > 0) & (degrees <= 8), degrees > 8))
     assert samples == 1 or found.rows.shape[0] < 30 * samples  # the two that agree have rows in common
     torch.testing.assert_close(found.dense(), plain, atol=1e-5, rtol=1e-4)
+
+
+def test_messages_in_another_kind_of_numbers_are_heard_alike():
+    messages, draw = awkward(1), torch.ones(awkward(1).count, 3, dtype=torch.int8)
+    conv = S2Conv(5, 8, 8, S2Config(separate_signs=True), torch.Generator().manual_seed(0))
+    hidden = Held.of(torch.randn(1, 30, 5, generator=torch.Generator().manual_seed(1)))
+    short = replace(messages, source=messages.source.int())
+    found = [infer_layer(m, hidden, conv.as_layer(), draw, range(3)).dense() for m in (messages, short)]
+    assert torch.equal(*found)
 
 
 def test_weights_of_opposing_messages_are_applied_first_where_that_is_less_work():

@@ -248,3 +248,13 @@ def test_agreement_of_beliefs_is_its_formula_and_has_its_gradient(count):
     wanted = (joint + 1e-6).log().mean() if count else joint.sum()
     torch.testing.assert_close(mean_log_agreement(edge_index, edges, belief, ratio), wanted)
     assert torch.autograd.gradcheck(lambda r: mean_log_agreement(edge_index, edges, belief, r), (ratio,))
+
+
+@pytest.mark.parametrize("samples", [1, 7, 8, 16])
+def test_signs_along_edges_of_tables_that_are_parts_of_others(samples):
+    generator = torch.Generator().manual_seed(samples)
+    whole, of_edge = torch.randint(-1, 2, (9, 20), generator=generator, dtype=torch.int8), torch.tensor([8, 0, 3, 3])
+    flat = whole.flatten()
+    for table in (whole[:, :samples], whole[:, 1 : samples + 1], whole.t()[:9, : min(samples, 9)],
+                  flat[3 : 3 + 9 * samples].view(9, samples)):  # fmt: skip
+        assert torch.equal(signs_along(table, of_edge), table[of_edge])

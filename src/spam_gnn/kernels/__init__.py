@@ -63,7 +63,7 @@ def compile_ahead(kernel: str, device: str = "cpu") -> None:
     from spam_gnn.kernels.conv import Activation, Weights, fused_layer
     from spam_gnn.kernels.divergence import mean_divergence
     from spam_gnn.kernels.draws import draw_table, gradient_of_draws, indicators_along, signs_along
-    from spam_gnn.kernels.infer import Classes, Layer, infer_classes
+    from spam_gnn.kernels.infer import Classes, Layer, infer_classes, infer_layer
     from spam_gnn.kernels.project import sparse_product
     from spam_gnn.kernels.segments import segment_sum
     from spam_gnn.kernels.skip_zeros import add_transposed, times
@@ -93,5 +93,9 @@ def compile_ahead(kernel: str, device: str = "cpu") -> None:
     mean_log_agreement(torch.stack([both, both.flip(0)]), first, square, square)
     relu_dropout(dropped(square, 0.5, dropping.generator) @ hidden[0], 0.5, dropping.generator).sum().backward()
     with torch.no_grad():  # prediction has loops of its own
-        layer, signs = Layer(weights, 1, 1.0, 1.0, 1.0), signs_along(table, messages.edge)
-        infer_classes(messages, Held.of(hidden), layer, signs, range(1), Classes(square, bias))
+        layer = Layer(weights, 1, 1.0, 1.0, 1.0)
+        for samples in (1, 8):  # one by itself, and some that begin with the same states
+            table = draw_table(messages.source, messages.target, [0] * samples, thirds)
+            signs, held = signs_along(table, messages.edge), Held.of(hidden)
+            held = infer_layer(messages, held, layer, signs, range(samples))
+            infer_classes(messages, held, layer, signs, range(samples), Classes(square, bias))

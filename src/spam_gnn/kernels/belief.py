@@ -195,8 +195,8 @@ class _Propagate(torch.autograd.Function):
         passes = _Passes(ctx.structure, Terms(weights, rest), Terms(judge, judge_rest), weight)
         of_heard, of_judged = _Sums(log_u.shape[1]), _Sums(log_u.shape[1])
         to_rest, to_judge_rest = torch.zeros_like(rest), torch.zeros_like(judge_rest)
-        to_weight, to_prior = torch.zeros_like(weight), torch.zeros_like(log_u)
-        to_belief, flows = gradients[1].clone(), fresh(*heard[-1].shape, like=log_u)
+        to_weight, to_prior = torch.zeros_like(weight), log_u.new_zeros(log_u.shape)  # rows side by side
+        to_belief, flows = gradients[1].clone(memory_format=torch.contiguous_format), fresh(*heard[-1].shape, like=log_u)
         _judge_back(passes, of_judged, beliefs[-1], heard[-1], gradients[0], flows, to_judge_rest)
         for turn in range(len(heard) - 1, 0, -1):
             _gather_back(passes, heard[turn], flows, to_belief, to_prior, to_weight)

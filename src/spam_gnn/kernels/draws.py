@@ -98,7 +98,9 @@ def draw_signs(first: Tensor, second: Tensor, seeds: list[int], probability: Ten
 def signs_along(table: Tensor, of_edge: Tensor) -> Tensor:
     """Draws (p, K) and which of them each edge reads (m,) -> the signs of the edges, (m, K) int8."""
     signs = torch.empty(of_edge.numel(), table.shape[1], dtype=torch.int8)
-    words = torch.int64 if table.shape[1] % 8 == 0 else torch.int8  # eight signs at a time
+    table = table.contiguous()
+    fits = table.shape[1] % 8 == 0 and table.storage_offset() % 8 == 0
+    words = torch.int64 if fits else torch.int8  # eight signs at a time
     _on_threads(_along, of_edge.numel(), table.view(words).numpy(), array(of_edge), signs.view(words).numpy())
     return signs
 
