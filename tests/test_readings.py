@@ -10,6 +10,8 @@ import scipy.optimize
 import torch
 
 from spam_gnn import SpaM, SpaMConfig, csbm
+from spam_gnn.baselines.base import Shape
+from spam_gnn.baselines.registry import find
 from spam_gnn.errors import BadInput
 from spam_gnn.loading.feed import Tally, WholeFeed
 from spam_gnn.prediction import Prediction
@@ -159,6 +161,22 @@ def test_readings_are_named_and_settings_take_them_away():
         model.begin(graph, 0)
         assert len(model.readings(model.prepare(graph), 0)) == len(wanted)
     assert SpaMConfig.preset("paper").trusted == ()
+
+
+def test_small_graphs_have_networks_that_trust_from_several_starts():
+    config = SpaMConfig(**SMALL, copies=3, few_nodes=30)
+    names = ["judged", "no messages", "trusted (2 layers)", "trusted (2 layers), start 2", "trusted (2 layers), start 3"]
+    for nodes, wanted in ((29, names), (30, names[:3])):
+        graph = csbm(nodes=nodes, seed=0)
+        model = find("spam").make(Shape.of(graph), config, 0)
+        assert list(model.believed()) == wanted
+        model.begin(graph, 0)
+        readings = [r.log_prob for r in model.readings(model.prepare(graph), 0)]
+        assert len(readings) == len(wanted)
+        assert not torch.equal(readings[2], readings[-1]) or len(wanted) == 3
+    assert len(SpaM(20, 3, config).believed()) == 3  # how many nodes there will be is not known
+    deep = find("spam").make(Shape(29, 4, 3), SpaMConfig(**SMALL, few_features=5, deep_layers=4), 0)
+    assert list(deep.believed())[-2:] == ["trusted (2 layers), start 2", "deep (4 layers)"]
 
 
 def test_networks_are_kept_at_their_own_best_epochs():

@@ -58,9 +58,9 @@ def test_a_negative_strength_is_refused():
 def test_a_setting_that_came_later_changes_the_name_only_where_it_is_set():
     spec = RunSpec.of("texas", "spam")
     before = spec.to_json()
-    for name in ("position_power", "cells", "deep_told", "verdict"):
+    for name in ("position_power", "cells", "deep_told", "verdict", "copies", "few_nodes"):
         del before["settings"][name]  # as a record of an earlier version has it
     assert hash_of(before) == spec.spec_hash
     assert RunSpec.from_json(before) == spec
-    others = ({"position_power": 0.5}, {"cells": 1}, {"deep_told": False}, {"verdict": "evidence"})
-    assert len({spec.spec_hash, *(RunSpec.of("texas", "spam", settings=s).spec_hash for s in others)}) == 5
+    others = ({"position_power": 0.5}, {"cells": 1}, {"deep_told": False}, {"verdict": "evidence"}, {"copies": 1})
+    assert len({spec.spec_hash, *(RunSpec.of("texas", "spam", settings=s).spec_hash for s in others)}) == 6

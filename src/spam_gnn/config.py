@@ -56,6 +56,9 @@ class SpaMConfig:
     # layers of further networks, each of which takes every edge as observed (0: hears no messages); mixed in by shares found
     # on validation nodes
     trusted: tuple[int, ...] = (0, 2)
+    # of each of these that hears messages, on graphs of fewer nodes than that: there the luck of a start moves it most
+    copies: int = 2
+    few_nodes: int = 500
     agreement_weight: float = 1.0  # of a trusting network's passes agreeing on unlabelled nodes; grows with their share
     # with fewer features none is dropped, and a deep trusting network without weight decay joins: what a node is lies around it
     few_features: int = 16
@@ -111,7 +114,7 @@ class SpaMConfig:
         for name, kind in _CHOICES.items():
             one_of(getattr(self, name), get_args(kind), name)
         for name in ("hidden", "coder_steps", "posterior_hidden", "position_rank", "samples", "predict_samples",
-                     "cells"):  # fmt: skip
+                     "cells", "copies"):  # fmt: skip
             if getattr(self, name) < 1:
                 raise BadInput(f"{name}: found {getattr(self, name)}; use 1 or more")
         fewest = 0 if self.posterior == "none" and self.encoder else 1  # something must be left to learn, and signs to be used
@@ -129,7 +132,7 @@ class SpaMConfig:
         if self.temperature <= 0.0:
             raise BadInput(f"temperature: found {self.temperature}; use a number above 0")
         weights = tuple(f.name for f in fields(self) if f.name.endswith("_weight"))
-        for name in (*weights, "gamma", "belief_rounds", "few_features", "deep_layers", "position_power"):
+        for name in (*weights, "gamma", "belief_rounds", "few_features", "few_nodes", "deep_layers", "position_power"):
             if getattr(self, name) < 0:
                 raise BadInput(f"{name}: found {getattr(self, name)}; use 0 or more")
 
@@ -142,9 +145,11 @@ class SpaMConfig:
         """Whether a deep trusting network joins."""
         return self.posterior != "none" and any(self.trusted) and num_features < self.few_features and self.deep_layers > 0
 
-    def further(self, num_features: int) -> list[SpaMConfig]:
+    def further(self, num_features: int, num_nodes: int | None = None) -> list[SpaMConfig]:
         """Settings of each trusting network. Without a posterior the only network trusts every edge itself."""
-        shallow = [] if self.posterior == "none" else [self.trusting(layers) for layers in self.trusted]
+        copies = self.copies if num_nodes is not None and num_nodes < self.few_nodes else 1
+        wanted = () if self.posterior == "none" else self.trusted
+        shallow = [self.trusting(layers) for layers in wanted for _ in range(copies if layers > 0 else 1)]
         if not self.has_deep(num_features):
             return shallow
         told = self.deep_told and 0.0 < self.context < 1.0  # some labels to hear, and some to learn from

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
@@ -30,10 +31,14 @@ _DEEP_RATE = 2.0  # steps of a deep network, beside those of the others
 _LABELS_OF_CELL = 512  # training labels for each part of a graph that a deep network is trained on
 
 
-def _named(layers: int, *, deep: bool) -> str:
-    if layers == 0:
-        return NO_MESSAGES
-    return f"{'deep' if deep else 'trusted'} ({layers} layer{'s' if layers > 1 else ''})"
+def _names(networks: Sequence[SpaMConfig], *, deep: bool) -> Iterator[str]:
+    """Of trusting networks, of which the last may be a deep one; what is there again from another start is numbered."""
+    seen: Counter[str] = Counter()
+    for place, network in enumerate(networks):
+        kind = "deep" if deep and place == len(networks) - 1 else "trusted"
+        name = f"{kind} ({network.layers} layer{'s' if network.layers > 1 else ''})" if network.layers else NO_MESSAGES
+        seen[name] += 1
+        yield name if seen[name] == 1 else f"{name}, start {seen[name]}"
 
 
 class SpaM(NodeModel):
@@ -49,6 +54,7 @@ class SpaM(NodeModel):
         config: all settings; `SpaMConfig.preset("paper")` for the literal model.
         seed: of the initial weights.
         position: the size of the training graph, where its nodes' place in it is to join the features (`PositionShape.wanted`).
+        num_nodes: of the training graph, where a small one is to have `copies` of trusting networks; unknown, there are none.
 
     Example:
         >>> from spam_gnn.data.synthetic import csbm
@@ -67,6 +73,7 @@ class SpaM(NodeModel):
         config: SpaMConfig | None = None,
         seed: int = 0,
         position: PositionShape | None = None,
+        num_nodes: int | None = None,
     ) -> None:
         super().__init__()
         self.config = c = config or SpaMConfig()
@@ -84,7 +91,7 @@ class SpaM(NodeModel):
         self.network = SignedNetwork(
             num_features, num_classes, c, stream(seed, "weights"), position=width, hears_beliefs=hears
         )
-        further = c.further(num_features)
+        further = c.further(num_features, num_nodes)
         self.trusting = nn.ModuleList([
             SignedNetwork(
                 num_features, num_classes, settings, stream(seed, "trusting", place),
@@ -92,8 +99,7 @@ class SpaM(NodeModel):
             )
             for place, settings in enumerate(further)
         ])  # fmt: skip
-        deep = [place == len(c.trusted) for place in range(len(further))]  # it joins after those that were asked for
-        self.shares = Shares(("judged", *(_named(s.layers, deep=d) for s, d in zip(further, deep, strict=True))))
+        self.shares = Shares(("judged", *_names(further, deep=c.has_deep(num_features))))
         # position says how large features are, and rows need not; a preset without it (`paper`) leaves labels unasked
         self.scaler = FeatureScaler(num_features, c.scaling, ask=self.position is None and c.position == "auto")
 

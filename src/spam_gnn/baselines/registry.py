@@ -14,7 +14,8 @@ from spam_gnn.errors import BadInput, one_of
 from spam_gnn.graph import Graph
 
 _ADDED: dict[str, System] = {}
-_BEFORE: dict[str, dict[str, Any]] = {"spam": {"deep_told": False, "verdict": "evidence"}}  # before a setting had a name
+# what was done before a setting had a name
+_BEFORE: dict[str, dict[str, Any]] = {"spam": {"deep_told": False, "verdict": "evidence", "copies": 1}}
 
 
 @cache

@@ -12,7 +12,7 @@ def _make(shape: Shape, settings: SpaMConfig, seed: int) -> SpaM:
     position = PositionShape.wanted(
         settings.position, settings.position_rank, shape.num_nodes, shape.num_edges, directed=shape.directed
     )
-    return SpaM(shape.num_features, shape.num_classes, settings, seed, position)
+    return SpaM(shape.num_features, shape.num_classes, settings, seed, position, shape.num_nodes or None)
 
 
 SYSTEMS = (

@@ -22,7 +22,9 @@ FORMAT = 1  # of the canonical text; raised when a field is added that old hashe
 HASH_LENGTH = 16
 # Settings of SpaM that came later, and what they were before there was a name for them: left out of the canonical text then, so
 # that a run that they do not concern keeps its name. Records of runs that they do concern were taken out and made again.
-_LATER: dict[str, Any] = {"position_power": 0.0, "cells": 8, "deep_told": True, "verdict": "beliefs"}
+_LATER: dict[str, Any] = {
+    "position_power": 0.0, "cells": 8, "deep_told": True, "verdict": "beliefs", "copies": 2, "few_nodes": 500,
+}  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -18,12 +18,12 @@ ALONE: dict[str, Any] = {"trusted": (), "verdict": "evidence"}
 BUDGET_SENTENCE = (
     "Every system has the same budget: at most 200 epochs, stopped after 60 without a better validation accuracy, its own "
     "default settings, no tuning per dataset; the epoch is chosen on validation nodes and the test nodes are read once. "
-    "SpaM trains three networks within that budget, four where features are few, of which those that hear messages may go over "
-    "the graph twice in an epoch where labels are few; where features are few and labels many (Minesweeper) an epoch is up to "
-    "eight steps, each on a part of the graph, which the other systems take whole in one, and its deep network hears training "
-    "labels of other nodes beside the features, which the other systems do not; its posterior does so everywhere. Validation "
-    "nodes also decide how networks are mixed and how far each learns from its own guesses, training labels how counts are "
-    "scaled (of the other systems row by row)."
+    "SpaM trains three networks within that budget, four where features are few or nodes fewer than 500, of which those that "
+    "hear messages may go over the graph twice in an epoch where labels are few; where features are few and labels many "
+    "(Minesweeper) an epoch is up to eight steps, each on a part of the graph, which the other systems take whole in one, and "
+    "its deep network hears training labels of other nodes beside the features, which the other systems do not; its posterior "
+    "does so everywhere. Validation nodes also decide how networks are mixed and how far each learns from its own guesses, "
+    "training labels how counts are scaled (of the other systems row by row)."
 )
 
 
