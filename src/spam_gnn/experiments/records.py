@@ -7,7 +7,7 @@ own and is named by the runs.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from spam_gnn.files import write_durably
 _KEPT = ("reason", "test", "val", "test_calibrated", "temperature", "edges", "measures", "epochs", "best_epoch", "seconds",
          "seconds_per_epoch", "seconds_total", "cpu_seconds", "peak_memory_mb", "findings")  # fmt: skip
 _IN_SPEC, _OF_ONE_RUN = ("settings", "train"), ("split", "seed")
-_METRICS = ("test", "val", "test_calibrated")  # written as values, behind the name of their names
+_METRICS = ("test", "val", "test_calibrated")  # groups of numbers, written as values behind the name of their names
 _NUMBERS = ("temperature", "epochs", "best_epoch", "seconds", "seconds_per_epoch", "seconds_total", "cpu_seconds",
             "peak_memory_mb")  # of the run itself, likewise  # fmt: skip
 
@@ -75,7 +75,8 @@ def _spec_of(record: Record) -> RunSpec | None:
 
 
 def write_records(path: Path, records: Sequence[Record]) -> None:
-    """Write compact records, shared parts first."""
+    """Write compact records, shared parts first. A run is `at` [spec, split, seed, hash, what it was made with, data] and `values`
+    [names, numbers of the run and its metrics], and what else it has by name."""
     names: dict[str, str] = {}
 
     def named(value: Any) -> str:
@@ -84,12 +85,13 @@ def write_records(path: Path, records: Sequence[Record]) -> None:
     runs: list[Record] = []
     for record in records:
         run = json.loads(json.dumps(record))
-        spec = {key: named(value) if key in _IN_SPEC else value for key, value in run["spec"].items()}
-        own = {key: spec.pop(key) for key in _OF_ONE_RUN if key in spec}
-        run |= {"spec": {"same": named(spec), **own}, "made": named(run["made"])}
-        run["numbers"] = {key: run.pop(key) for key in _NUMBERS if key in run}
-        run |= {key: [named(list(run[key])), *run[key].values()] for key in (*_METRICS, "numbers") if key in run}
-        runs.append(run)
+        spec = {key: named(value) if key in _IN_SPEC else value for key, value in run.pop("spec").items()}
+        own = [spec.pop(key, None) for key in _OF_ONE_RUN]
+        place = [named(spec), *own, run.pop("hash"), named(run.pop("made")), run.pop("data", None)]
+        metrics = {f"{group}.{key}": value for group in _METRICS for key, value in run.pop(group, {}).items()}
+        numbers = {key: run.pop(key) for key in _NUMBERS if key in run} | metrics
+        rest = {key: value for key, value in run.items() if (key, value) != ("status", "ok")}
+        runs.append({"at": place, **rest, **({"values": [named(list(numbers)), *numbers.values()]} if numbers else {})})
     lines = [json.dumps({"name": name, "value": json.loads(text)}, separators=(",", ":")) for text, name in names.items()]
     lines += [json.dumps(run, separators=(",", ":"), allow_nan=False) for run in runs]
     write_durably(path, ("\n".join(lines) + "\n").encode())
@@ -104,15 +106,35 @@ def read_records(path: Path) -> list[Record]:
             entry = json.loads(line)
             if "name" in entry:
                 shared[entry["name"]] = entry["value"]
-                continue
-            spec = {**shared[entry["spec"].pop("same")], **entry["spec"]}
-            spec |= {key: shared[spec[key]] for key in _IN_SPEC if key in spec}
-            listed = {key: entry[key] for key in (*_METRICS, "numbers") if isinstance(entry.get(key), list)}
-            entry |= {key: dict(zip(shared[of], values, strict=True)) for key, (of, *values) in listed.items()}
-            entry |= entry.pop("numbers", {})  # older files have them one by one
-            records.append({**entry, "spec": spec, "made": shared[entry["made"]]})
+            else:
+                records.append(_read(entry, shared))
     except FileNotFoundError:
         raise BadInput(f"{path}: not found; run `spam-gnn reproduce {path.stem}` first") from None
     except (OSError, ValueError, KeyError) as error:
         raise BadInput(f"{path}: cannot be read ({error}); write it again with `spam-gnn reproduce {path.stem}`") from None
     return records
+
+
+def _read(entry: dict[str, Any], shared: Mapping[str, Any]) -> Record:
+    """A run as it was before it was written."""
+    if "at" not in entry:
+        return _read_earlier(entry, shared)
+    same, split, seed, name, made, data = entry.pop("at")
+    spec = {**shared[same], **{key: value for key, value in zip(_OF_ONE_RUN, (split, seed), strict=True) if value is not None}}
+    spec |= {key: shared[spec[key]] for key in _IN_SPEC if key in spec}
+    names, *values = entry.pop("values", [None])
+    found: Record = {"status": "ok", "hash": name, "spec": spec, "made": shared[made], **entry}
+    for key, value in zip(shared[names] if names else (), values, strict=True):
+        group, _, metric = key.rpartition(".")
+        (found.setdefault(group, {}) if group else found)[metric] = value
+    return found if data is None else {**found, "data": data}
+
+
+def _read_earlier(entry: dict[str, Any], shared: Mapping[str, Any]) -> Record:
+    """The same from files of before runs were written as lists."""
+    spec = {**shared[entry["spec"].pop("same")], **entry["spec"]}
+    spec |= {key: shared[spec[key]] for key in _IN_SPEC if key in spec}
+    listed = {key: entry[key] for key in (*_METRICS, "numbers") if isinstance(entry.get(key), list)}
+    entry |= {key: dict(zip(shared[of], values, strict=True)) for key, (of, *values) in listed.items()}
+    entry |= entry.pop("numbers", {})  # older files have them one by one
+    return {**entry, "spec": spec, "made": shared[entry["made"]]}
