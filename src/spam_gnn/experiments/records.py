@@ -75,7 +75,7 @@ def _spec_of(record: Record) -> RunSpec | None:
 
 
 def write_records(path: Path, records: Sequence[Record]) -> None:
-    """Write compact records, shared parts first. A run is `at` [spec, split, seed, hash, what it was made with, data] and `values`
+    """Write compact records, shared parts first. A run is `at` [spec, split, seed, hash, what it was made with, data], `values`
     [names, numbers of the run and its metrics], and what else it has by name."""
     names: dict[str, str] = {}
 
@@ -122,9 +122,9 @@ def _read(entry: dict[str, Any], shared: Mapping[str, Any]) -> Record:
     same, split, seed, name, made, data = entry.pop("at")
     spec = {**shared[same], **{key: value for key, value in zip(_OF_ONE_RUN, (split, seed), strict=True) if value is not None}}
     spec |= {key: shared[spec[key]] for key in _IN_SPEC if key in spec}
-    names, *values = entry.pop("values", [None])
+    numbers: list[Any] = entry.pop("values", [""])
     found: Record = {"status": "ok", "hash": name, "spec": spec, "made": shared[made], **entry}
-    for key, value in zip(shared[names] if names else (), values, strict=True):
+    for key, value in zip(shared.get(numbers[0], ()), numbers[1:], strict=True):
         group, _, metric = key.rpartition(".")
         (found.setdefault(group, {}) if group else found)[metric] = value
     return found if data is None else {**found, "data": data}
