@@ -215,6 +215,8 @@ def test_trusting_networks_learn_from_every_training_label():
     ("settings", "message"),
     [
         ({"layers": 0}, "layers: found 0; use 1 or more"),
+        ({"copies": 0}, "copies: found 0; use 1 or more"),
+        ({"few_nodes": -1}, "few_nodes: found -1; use 0 or more"),
         ({"layers": 0, "posterior": "none", "encoder": False}, "layers: found 0; use 1 or more"),
         ({"layers": -1, "posterior": "none"}, "layers: found -1; use 0 or more"),
         ({"trusted": (2, 2)}, "trusted: found (2, 2); give each network's layers (0: no messages), once each, or none"),
