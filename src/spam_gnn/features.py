@@ -71,7 +71,10 @@ class FeatureMatrix:
             x = _dropped(self.dense, rate, generator)
             return x @ weight if bias is None else torch.addmm(bias, x, weight)  # a sum of its own would be one more (n, h)
         assert self.values is not None
-        return _plus(_SparseProject.apply(self, _dropped(self.values, rate, generator), weight), bias)  # pyright: ignore
+        values = _dropped(self.values, rate, generator)
+        if not torch.is_grad_enabled():  # what an autograd function costs by itself is felt on small graphs
+            return _plus(_product(self.rows, self.columns, values.to(weight.dtype), self.shape, weight), bias)
+        return _plus(_SparseProject.apply(self, values, weight), bias)  # pyright: ignore
 
     @cached_property
     def _stored(self) -> tuple[Tensor, Tensor, Tensor] | None:

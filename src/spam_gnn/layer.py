@@ -100,6 +100,8 @@ class S2Conv(nn.Module):
         ways = len(self.config.directions)
         signs = 2 if self.config.separate_signs else 1
         self.to_out = nn.Parameter(torch.empty(ways, signs, width, out_channels))
+        sign = torch.ones(2, 1, 1).index_fill_(0, torch.tensor(1), -1.0).expand(2, width, 1).flatten(0, 1)
+        self.register_buffer("halves", sign, persistent=False)  # of [support | oppose]: what opposes is subtracted
         self.bias = nn.Parameter(torch.zeros(out_channels))
         self.to_self = nn.Parameter(torch.empty(in_channels, out_channels)) if self.config.self_term else None
         self.coders = nn.ModuleList([make_coder(self.config, width, generator) for _ in range(ways)])
@@ -167,7 +169,9 @@ class S2Conv(nn.Module):
     ) -> LayerOutput:
         """The same as :meth:`pass_projected` of the projections, followed by the activation if there is one."""
         local = signs if messages.in_edge_order else signs.along(messages.edge)
-        weights, steps, penalty, own, gamma = self._operands()
+        # nothing opposes where every edge is taken as it was observed; signs that are learned may
+        opposed = local.negative.requires_grad or bool(local.negative.any())
+        weights, steps, penalty, own, gamma = self._operands(opposed=opposed)
         out, masses = fused_layer(
             messages, hidden, weights, local.positive, local.negative, penalty, own, gamma, steps, activation
         )
@@ -175,15 +179,16 @@ class S2Conv(nn.Module):
 
     def as_layer(self) -> Layer:
         """What the loops that make no gradient need of a layer that fuses."""
-        weights, steps, *scalars = self._operands()
+        weights, steps, *scalars = self._operands(opposed=True)
         return Layer(weights, steps, *(float(scalar.detach()) for scalar in scalars))
 
-    def _operands(self) -> tuple[Weights, int, Tensor, Tensor, Tensor]:
+    def _operands(self, *, opposed: bool) -> tuple[Weights, int, Tensor, Tensor, Tensor]:
         """Weights, T, lambda, s and gamma of a layer that fuses."""
-        coder, to_out = self.coders[0], self.to_out[0]
+        coder, to_out = self.coders[0], self.to_out.flatten(0, 2)  # one direction: [support | oppose] (2 d_val, d_out)
         unrolls = isinstance(coder, UnrolledCoder)
         steps, penalty = (coder.steps, coder.penalty) if unrolls else (0, self.bias.new_zeros(()))
-        outputs = torch.cat([to_out[0], -to_out[1]])
+        width = self.to_value.shape[1]
+        outputs = to_out * self.get_buffer("halves") if opposed else to_out[:width]
         weights = Weights(self.to_value, self.to_target if unrolls else None, self.to_self, outputs, self.bias)
         return weights, steps, penalty, torch.nn.functional.softplus(self.raw_own_weight), self.gamma
 

@@ -12,6 +12,7 @@ from functools import cached_property
 import numpy as np
 import scipy.sparse
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 
@@ -45,6 +46,11 @@ class Messages:
     def row_pointer(self) -> Tensor:
         """(n + 1,): messages row_pointer[i] .. row_pointer[i + 1] - 1 arrive at node i."""
         return row_pointer(self.target, self.num_nodes)
+
+    @cached_property
+    def arrays(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """`row_pointer` and `source` as compiled loops read them: made once, since small graphs feel each conversion."""
+        return self.row_pointer.contiguous().numpy(), self.source.long().contiguous().numpy()
 
     @cached_property
     def in_edge_order(self) -> bool:

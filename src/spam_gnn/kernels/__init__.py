@@ -66,7 +66,7 @@ def compile_ahead(kernel: str, device: str = "cpu") -> None:
     from spam_gnn.kernels.infer import Classes, Layer, infer_classes, infer_layer
     from spam_gnn.kernels.project import sparse_product
     from spam_gnn.kernels.segments import segment_sum
-    from spam_gnn.kernels.skip_zeros import add_transposed, times
+    from spam_gnn.kernels.skip_zeros import add_transposed, mostly_zeros, times
     from spam_gnn.kernels.variants import Held
     from spam_gnn.structure import Messages
 
@@ -77,7 +77,7 @@ def compile_ahead(kernel: str, device: str = "cpu") -> None:
     dropping = Activation(0.5, torch.Generator().manual_seed(0))
     fused_layer(messages, hidden, weights, sign, sign, one, one, one, 1, dropping)[0].sum().backward()
     few = torch.zeros(1, 64)
-    add_transposed(times(few, torch.zeros(64, 64), few=True).new_zeros(64, 64), few, few, few=True)
+    add_transposed(times(few, torch.zeros(64, 64), few=mostly_zeros(few)).new_zeros(64, 64), few, few, few=True)
     thirds, none = torch.full((1, 3), 1 / 3), messages.edge[:0]
     table = draw_table(messages.source, messages.target, [0], thirds)
     gradient_of_draws(thirds, none, none, sign[0], sign[0])

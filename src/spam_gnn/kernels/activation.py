@@ -86,6 +86,8 @@ def relu_dropout(x: Tensor, rate: float, generator: torch.Generator | None) -> T
     """`randomness.dropout(relu(x), rate, generator)` of (rows, d) numbers that nobody else reads: on the CPU in their place."""
     if x.device.type != "cpu" or not x.is_contiguous():
         return dropout(torch.relu(x), rate, generator)
+    if not torch.is_grad_enabled():
+        return relu_and_drop_(x, rate, generator)
     return _ReluDropout.apply(x, rate, generator)  # pyright: ignore[reportReturnType]
 
 

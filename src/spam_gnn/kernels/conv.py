@@ -22,6 +22,7 @@ from spam_gnn.kernels.skip_zeros import add_transposed, mostly_zeros, times
 from spam_gnn.structure import Messages
 
 _BLOCK = 2048  # rows of all samples of a group together
+_REMEMBERED = 1 << 18  # numbers in the values of all groups up to which they are kept for the gradient instead of made again
 
 
 @dataclass(frozen=True)
@@ -34,7 +35,8 @@ class Activation:
 
 @dataclass(frozen=True, eq=False)
 class Weights:
-    """Parameters of a layer; `outputs` (2 d, o) maps the halves [support | oppose]. None where a configuration has none."""
+    """Parameters of a layer; `outputs` (2 d, o) maps the halves [support | oppose], or (d, o) the first, where nothing opposes.
+    None where a configuration has none."""
 
     value: Tensor
     target: Tensor | None
@@ -57,7 +59,16 @@ def fused_layer(
             found, wanted = f"{hidden.shape[2]} columns of {hidden.dtype}", f"{weight.shape[0]} of {weight.dtype}"
             raise BadInput(f"hidden: found {found}; use {wanted}")
     given = (weights.value, weights.target, weights.own, weights.outputs, weights.bias)
-    return _Layer.apply(messages, hidden, *given, positive, negative, penalty, own_weight, gamma, steps, activation)  # pyright: ignore
+    rest = (positive, negative, penalty, own_weight, gamma, steps, activation)
+    if not torch.is_grad_enabled():  # what an autograd function costs by itself is felt on small graphs
+        return _Layer.forward(_NothingKept(), messages, hidden, *given, *rest)
+    return _Layer.apply(messages, hidden, *given, *rest)  # pyright: ignore[reportReturnType]
+
+
+class _NothingKept:
+    """What a layer is given instead of autograd's context where no gradient will be asked for."""
+
+    needs_input_grad = ()
 
 
 def _blocks(first: int, last: int, samples: int) -> Iterator[tuple[int, int]]:
@@ -103,16 +114,21 @@ class _Layer(torch.autograd.Function):
         keep = any(ctx.needs_input_grad)
         samples, n, width = positive.shape[0], messages.num_nodes, to_value.shape[1]
         coding = Coding(messages, steps, float(penalty), float(own), float(gamma), halves=True)
-        v, squares = fresh(n, width, like=hidden), hidden.new_empty(n)
+        groups = groups_of(samples, hidden)
+        remembers = keep and len(groups) * n * width <= _REMEMBERED
+        spoken = [(fresh(n, width, like=hidden), hidden.new_empty(n)) for _ in (groups if remembers else groups[:1])]
+        spoken = spoken if remembers else spoken * len(groups)
         out, masses = fresh(samples, n, outputs.shape[1], like=hidden), fresh(samples, 2, n, like=hidden)
         few = mostly_zeros(hidden, width, outputs.shape[1])
-        # halves that are summed and have a derivative: nothing opposes where every edge is taken as it was observed
-        heard = width if not ctx.needs_input_grad[8] and not bool(negative.any()) else 2 * width
+        heard = len(outputs)  # columns of the halves that are multiplied and have a derivative
         codes = fresh(samples, steps if keep else 0, messages.count, like=hidden)
-        for part in groups_of(samples, hidden):
+        for part, (v, squares) in zip(groups, spoken, strict=True):
             h, count = of_sample(hidden, part.start), part.stop - part.start
 
-            def listen(thread: int, first: int, last: int, h: Tensor = h, part: slice = part, count: int = count) -> None:  # noqa: ARG001
+            def listen(  # threads share nothing here
+                thread: int, first: int, last: int, h: Tensor = h, part: slice = part, count: int = count,  # noqa: ARG001
+                v: Tensor = v, squares: Tensor = squares,
+            ) -> None:  # fmt: skip
                 space = _Space(count, last - first, 2 * width, hidden)
                 for rows in _blocks(first, last, count):
                     block = h[slice(*rows)]
@@ -123,14 +139,15 @@ class _Layer(torch.autograd.Function):
                     coding.forward(rows, operands, codes[part], sums.unflatten(2, (2, width)), masses[part], keep)
                     for k in range(count):
                         said, place = sums[k][:, :heard], (part.start + k, slice(*rows))
-                        torch.addmm(base, said, outputs[:heard], out=out[place])
+                        torch.addmm(base, said, outputs, out=out[place])
 
             _speak(coding, h, few, to_value, v, squares)
             coding.over_rows((0, n), count, width, listen)
         if activation is not None:
             relu_and_drop_(out, activation.rate, activation.generator)
         if keep:
-            ctx.coding, ctx.activation, ctx.few, ctx.heard = coding, activation, few, heard
+            ctx.coding, ctx.activation, ctx.few = coding, activation, few
+            ctx.spoken = spoken if remembers else None
             ctx.save_for_backward(
                 hidden, to_value, to_target, to_self, outputs, bias, positive, negative, masses, codes,
                 out if activation is not None else None,
@@ -149,6 +166,7 @@ class _Backward:
         (self.hidden, self.to_value, self.to_target, self.to_self, self.outputs, self.bias, self.positive, self.negative,
          self.masses, self.codes, self.out) = ctx.saved_tensors  # fmt: skip
         self.coding: Coding = ctx.coding
+        self.spoken: list[tuple[Tensor, Tensor]] | None = ctx.spoken
         activation: Activation | None = ctx.activation
         self.scale = 1.0 if activation is None else dropout_scale(activation.rate, activation.generator)[1]
         self.few: bool = ctx.few
@@ -159,8 +177,8 @@ class _Backward:
         weights = (self.to_value, self.to_target, self.to_self, self.outputs, self.bias)
         threads = max(1, torch.get_num_threads())  # each adds up its own, in an order that does not depend on the others
         self.by_thread = [[None if w is None else w.new_zeros(w.shape) for w in weights] for _ in range(threads)]
-        self.heard: int = ctx.heard
-        self.outputs_back = self.outputs[: self.heard].t().contiguous()
+        self.heard = len(self.outputs)
+        self.outputs_back = self.outputs.t().contiguous()
         self.own_back = self.outputs_back[:0] if self.to_self is None else self.to_self.t().contiguous()
         for parts in self.by_thread:
             parts[3] = self.outputs_back.new_zeros(self.outputs_back.shape).t()  # transposed: see `_dense`
@@ -168,9 +186,10 @@ class _Backward:
 
     def run(self) -> tuple[Tensor | None, ...]:
         n, width = self.hidden.shape[1], self.to_value.shape[1]
-        self.values, self.squares = fresh(n, width, like=self.hidden), self.hidden.new_empty(n)
-        tables = thread_tables(self.values)
-        for part in groups_of(self.positive.shape[0], self.hidden):
+        groups = groups_of(self.positive.shape[0], self.hidden)
+        remembered = self.spoken or [(fresh(n, width, like=self.hidden), self.hidden.new_empty(n))] * len(groups)
+        tables = thread_tables(remembered[0][0])
+        for part, (self.values, self.squares) in zip(groups, remembered, strict=True):
             self._group(part, tables)
             for pair in tables:
                 for table in pair:
@@ -178,15 +197,13 @@ class _Backward:
         scalars = self.scalars.to(self.hidden.dtype)
         own, gamma, penalty = scalars[0], scalars[1], scalars[2]
         to_weights = [_added_up(parts) for parts in zip(*self.by_thread, strict=True)]
-        if to_weights[3] is not None and self.heard < len(self.outputs):
-            to_weights[3] = torch.cat([to_weights[3], torch.zeros_like(self.outputs[self.heard :])])
         return None, self.to_hidden, *to_weights, *self.to_signs, penalty, own, gamma, None, None
 
     def _group(self, part: slice, tables: list[tuple[Tensor, Tensor]]) -> None:
         h, to_h = (of_sample(t, part.start) for t in (self.hidden, self.to_hidden))
         (n, width), samples = self.values.shape, part.stop - part.start
-        # again: kept for all samples it is much memory
-        _speak(self.coding, h, self.few, self.to_value, self.values, self.squares)
+        if self.spoken is None:  # again: kept for all samples it is much memory
+            _speak(self.coding, h, self.few, self.to_value, self.values, self.squares)
 
         def listen(thread: int, first: int, last: int) -> None:
             self._rows(part, first, last, tables[thread], self.by_thread[thread])

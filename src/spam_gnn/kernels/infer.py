@@ -95,7 +95,7 @@ def _run_layer(
     table, squares = fresh(size, each * width, like=hidden.rows), hidden.rows.new_empty(size)
     into, (projecting, passing) = [table.view(each * size, width).numpy(), squares.numpy()], layer.operands()
     last, h, result = [array(t) for t in classes], array(hidden.rows), out.numpy()
-    pointer, source, drawn = array(messages.row_pointer), array(messages.source.long()).view(np.uint64), array(signs)
+    pointer, source, drawn = messages.arrays[0], messages.arrays[1].view(np.uint64), array(signs)
     before: NDArray[np.int32] = np.full(n, -1, np.int32)  # the hidden rows that the table is made of
     for here in range(kept):
         count, members = len(samples) if kept == 1 else 1, hidden.of_sample(here)

@@ -28,7 +28,7 @@ class _Network(torch.autograd.Function):
     def forward(ctx: Any, messages: Messages, at_target: Tensor, at_source: Tensor, out: Tensor) -> Tensor:
         samples = max(at_target.shape[0], at_source.shape[0])
         result = out.new_empty(samples, messages.count, out.shape[1])
-        pointer, source = array(messages.row_pointer), array(messages.source)
+        pointer, source = messages.arrays
         inputs, into = [array(t) for t in (at_target, at_source, out)], array(result)
 
         def work(thread: int, first: int, last: int) -> None:  # noqa: ARG001 - threads share nothing here
@@ -42,7 +42,7 @@ class _Network(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[None, Tensor, Tensor, Tensor]:
         at_target, at_source, out = ctx.saved_tensors
-        pointer, source = array(ctx.messages.row_pointer), array(ctx.messages.source)
+        pointer, source = ctx.messages.arrays
         inputs, flow = [array(t) for t in (at_target, at_source, out)], array(gradients[0])
         to_target = torch.zeros_like(at_target, memory_format=torch.contiguous_format)
         rows = array(to_target)

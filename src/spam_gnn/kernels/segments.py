@@ -29,7 +29,7 @@ class _SegmentSum(torch.autograd.Function):
     def forward(ctx: Any, messages: Messages, values: Tensor) -> Tensor:
         ctx.messages = messages
         out = values.new_empty(values.shape[0], messages.num_nodes)
-        _sums(array(messages.row_pointer), array(values), out.numpy())
+        _sums(messages.arrays[0], array(values), out.numpy())
         return out
 
     @staticmethod

@@ -105,13 +105,12 @@ class Coding:
         """`compiled.over_rows` for a pass over the neighbours of some rows."""
         share = (rows[1] - rows[0]) / max(self.messages.num_nodes, 1)
         cost = self.messages.count * share * samples * width * (1 + 2 * self.steps)
-        return over_rows(array(self.messages.row_pointer), int(cost), work, *rows)
+        return over_rows(self.messages.arrays[0], int(cost), work, *rows)
 
     def _inputs(self, target: Tensor, values: Tensor, squares: Tensor, positive: Tensor, negative: Tensor) -> list[Any]:
         kind = array(values).dtype.type
-        structure = [array(t) for t in (self.messages.row_pointer, self.messages.source)]
         operands = [array(t) for t in (target, values, squares, positive, negative)]
-        return [*structure, *operands, kind(self.penalty), kind(self.own), kind(self.gamma)]
+        return [*self.messages.arrays, *operands, kind(self.penalty), kind(self.own), kind(self.gamma)]
 
     def forward(
         self, rows: tuple[int, int], operands: list[Tensor], codes: Tensor, sums: Tensor, masses: Tensor, keep: bool

@@ -101,7 +101,7 @@ def variants_of(messages: Messages, held: Held, signs: Tensor, samples: range) -
     if total == 1:
         return Variants.each_alone(n, total)
     leader, place, begin = np.empty((n, total), np.int32), np.empty((n, total), np.int32), np.zeros(total + 1, np.int64)
-    pointer, source, drawn = array(messages.row_pointer), array(messages.source), array(signs)
+    (pointer, source), drawn = messages.arrays, array(signs)
 
     def work(thread: int, first: int, last: int) -> None:  # noqa: ARG001 - threads share nothing here
         compare_samples(first, last, pointer, source, drawn, samples.start, held.place, leader)
