@@ -110,7 +110,7 @@ def test_references_train_their_own_way_below_what_the_user_chose(run, source, t
 
 
 def test_a_folder_from_before_there_were_models_is_spam(tmp_path, source):
-    settings = RunSettings(source, quick(find("spam").settings), TrainConfig(epochs=1))
+    settings = RunSettings(source, quick(find("spam").settings.with_settings({"copies": 1})), TrainConfig(epochs=1))
     train_run(settings, tmp_path / "old")
     path = tmp_path / "old" / "config.json"
     config = json.loads(path.read_text())
