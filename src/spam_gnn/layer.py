@@ -100,7 +100,7 @@ class S2Conv(nn.Module):
         ways = len(self.config.directions)
         signs = 2 if self.config.separate_signs else 1
         self.to_out = nn.Parameter(torch.empty(ways, signs, width, out_channels))
-        sign = torch.ones(2, 1, 1).index_fill_(0, torch.tensor(1), -1.0).expand(2, width, 1).flatten(0, 1)
+        sign = torch.tensor([[1.0], [-1.0]]).repeat_interleave(width, 0)
         self.register_buffer("halves", sign, persistent=False)  # of [support | oppose]: what opposes is subtracted
         self.bias = nn.Parameter(torch.zeros(out_channels))
         self.to_self = nn.Parameter(torch.empty(in_channels, out_channels)) if self.config.self_term else None
