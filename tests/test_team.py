@@ -13,11 +13,13 @@ import psutil
 import pytest
 import torch
 
+from spam_gnn import launch
 from spam_gnn.checkpoint import read_tensors
 from spam_gnn.data.folder import write_converted
 from spam_gnn.data.reading import Reading
 from spam_gnn.data.synthetic import csbm
 from spam_gnn.distributed import backend
+from spam_gnn.errors import WorkerLost
 
 ENV = {**os.environ, "OMP_NUM_THREADS": "1", "SPAM_GNN_CHECKPOINT_SECONDS": "0", "GLOO_SOCKET_IFNAME": "lo"}
 OPTIONS = ["--set", "hidden=8", "--set", "posterior_hidden=8", "--set", "samples=2", "--set", "predict_samples=2",
@@ -129,3 +131,10 @@ def test_ctrl_c_stops_all_after_the_epoch_and_says_so_once(folder, tmp_path):
     (line,) = error.strip().splitlines()
     assert line.startswith(f"spam-gnn: {out}: stopped after ")
     assert line.endswith(f"continue with --resume --out {out}")
+
+
+def test_who_missed_another_is_not_the_cause_while_that_one_is_still_ending():
+    ends = ("import time; time.sleep(1.5); raise SystemExit(130)", f"raise SystemExit({WorkerLost.exit_code})")
+    workers = [subprocess.Popen([sys.executable, "-c", end]) for end in ends]
+    assert launch._first_to_fail(workers) == 0
+    assert [worker.wait() for worker in workers] == [130, WorkerLost.exit_code]

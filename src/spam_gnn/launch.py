@@ -61,12 +61,23 @@ def _first_to_fail(workers: list[subprocess.Popen[bytes]]) -> int | None:
     while True:
         codes = [worker.poll() for worker in workers]
         if any(codes):
-            time.sleep(0.5)  # a killed process and those it leaves behind may be seen in either order
-            codes = [worker.poll() for worker in workers]
+            codes = _settled(workers)
             failed = [rank for rank, code in enumerate(codes) if code]
             return min(failed, key=lambda rank: _only_missed(codes[rank] or 0))
         if all(code == 0 for code in codes):
             return None
+        time.sleep(0.05)
+
+
+def _settled(workers: list[subprocess.Popen[bytes]]) -> list[int | None]:
+    """Exit codes once there is a cause among them: who ended first and those that missed it may be seen in either order, and on
+    a busy machine one that was told to stop can take longer to end than those that notice."""
+    limit = time.monotonic() + _GRACE
+    time.sleep(0.5)
+    while True:
+        codes = [worker.poll() for worker in workers]
+        if any(code and not _only_missed(code) for code in codes) or None not in codes or time.monotonic() > limit:
+            return codes
         time.sleep(0.05)
 
 
